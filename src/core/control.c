@@ -62,18 +62,17 @@ static void change(struct kly_control *c, enum kly_state from, enum kly_state to
 {
 	const struct kly_stream *s = c->stream;
 	struct kly_writer *w = &c->writer;
-	const struct kly_part part = {data, len};
-	const struct kly_payload payload = {&part, 1, len};
+	const struct kly_payload payload = {.data = data, .len = len};
 	uint64_t where = ((uintptr_t)caller & KLY_REC_ADDRESS) | (uint64_t)KLY_REC_NO_CPU << 48;
 
 	put_identity(c);
-	kly_lane_mark(w, s, 0);
+	kly_lane_mark(w, 0);
 	uint64_t ticks = kly_stream_now(s), seen = kly_load_acquire(&s->shared->state);
 
 	if (kly_state_of(seen) == from &&
 		kly_cas_acq_rel(&s->shared->state, &seen, kly_state_word(to, ticks)) &&
 		!kly_stream_filters(s, type))
-		kly_lane_write(w, s, 0, type, &payload, where, ticks);
+		kly_lane_write(w, s, 0, type, payload, where, ticks);
 	kly_lane_finish(w, s, 0);
 }
 

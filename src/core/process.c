@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #define GRAVES 16
+#define NO_SERIAL UINT64_MAX /* no writer has it, not even one that is not attached */
 
 struct kly_process kly_process;
 
@@ -136,6 +137,7 @@ static bool renew(void)
 	for (uint32_t place = 1; place <= KLY_STREAMS_MAX; place++) {
 		struct kly_stream *s = kly_process.streams[place];
 
+		kly_process.serials[place] = NO_SERIAL;
 		kly_process.streams[place] = NULL;
 		if (s)
 			kly_stream_unmap(s);
@@ -157,6 +159,8 @@ int kly_process_begin(const struct kly_process_host *h)
 	int r = kly_threads_begin();
 	if (r < 0)
 		return r;
+	for (uint32_t place = 0; place <= KLY_STREAMS_MAX; place++)
+		kly_process.serials[place] = NO_SERIAL;
 	if (find_block() < 0) {
 		r = make_block();
 		if (r == 0)
@@ -218,6 +222,7 @@ static void empty_graves(void)
  */
 void kly_process_drop_place(uint32_t place)
 {
+	kly_store_release(&kly_process.serials[place], NO_SERIAL);
 	struct kly_stream *s = kly_exchange_acq_rel(&kly_process.streams[place], NULL);
 
 	if (!s)
@@ -236,6 +241,7 @@ void kly_process_drop_place(uint32_t place)
 void kly_process_put_place(uint32_t place, struct kly_stream *s)
 {
 	kly_store_release(&kly_process.streams[place], s);
+	kly_store_release(&kly_process.serials[place], s->serial);
 }
 
 struct kly_stream *kly_process_new_stream(void)
@@ -289,8 +295,10 @@ struct kly_stream *kly_process_map_place(uint32_t place)
 		return NULL;
 	}
 	seen = NULL;
-	if (kly_cas_acq_rel(&kly_process.streams[place], &seen, mine))
+	if (kly_cas_acq_rel(&kly_process.streams[place], &seen, mine)) {
+		kly_store_release(&kly_process.serials[place], mine->serial);
 		return mine;
+	}
 	free_mapping(mine); /* another thread was faster */
 	return seen;
 }

@@ -22,8 +22,10 @@
 struct kly_process {
 	_Alignas(4096) uint64_t words[KLY_TYPES_MAX];
 	_Alignas(4096) uint64_t alive;
-	/* what a place of the block's table is mapped as; NULL = not mapped */
+	/* what a place of the block's table is mapped as; NULL = not mapped. serials: of the same;
+	 * written after, and taken away before, streams. */
 	_Alignas(4096) struct kly_stream *streams[KLY_STREAMS_MAX + 1];
+	uint64_t serials[KLY_STREAMS_MAX + 1];
 	uint32_t pid;
 	bool strong; /* membarrier(2) can't reach this process: its writers fence for themselves */
 	struct kly_wire_block *block;

@@ -311,36 +311,33 @@ static unsigned mark_all(
 
 	for (; places; places &= places - 1) {
 		uint32_t place = (uint32_t)__builtin_ctzll(places);
-		const struct kly_stream *s = kly_process.streams[place];
 		struct kly_writer *w = &t->writers[place];
 
-		if (KLY_UNLIKELY(!s || w->serial != s->serial)) {
-			if (!kly_thread_attach(t, place))
-				continue;
-			s = kly_process.streams[place];
-		}
-		kly_lane_mark(w, s, level);
-		ret[n++] = (struct many){s, w};
+		if (KLY_UNLIKELY(w->serial != kly_process.serials[place]) &&
+			!kly_thread_attach(t, place))
+			continue;
+		kly_lane_mark(w, level);
+		ret[n++] = (struct many){kly_process.streams[place], w};
 	}
 	return n;
 }
 
 void kly_emit_many(struct kly_thread *t, uint32_t level, uint64_t places, uint32_t type,
-	const struct kly_payload *payload, uint64_t where)
+	const struct kly_payload payload, const void *caller)
 {
 	struct many many[KLY_STREAMS_MAX];
 	unsigned n = mark_all(t, level, places, many);
-	uint64_t counter = 0; /* an ordered stamp serves relaxed streams too */
+	uint64_t counter = n ? kly_counter_ordered() : 0; /* serves relaxed streams too */
+	uint64_t where = kly_where(t, caller);
 
 	for (unsigned i = 0; i < n; i++) {
-		const struct kly_stream *s = many[i].s;
+		struct kly_writer *w = many[i].w;
+		uint64_t ticks = w->stamp == KLY_STAMP_GETTIME
+					 ? kly_clock_gettime(&w->shared->clock_last)
+					 : counter;
 
-		if (!kly_stream_takes(s, many[i].w, type))
-			continue;
-		uint64_t ticks = s->stamp == KLY_STAMP_GETTIME
-					 ? kly_clock_gettime(&s->shared->clock_last)
-					 : (counter ? counter : (counter = kly_counter_ordered()));
-		kly_lane_write(many[i].w, s, level, type, payload, where, ticks);
+		if (kly_stream_takes(w, many[i].s, type, ticks))
+			kly_lane_write(w, many[i].s, level, type, payload, where, ticks);
 	}
 	for (unsigned i = 0; i < n; i++)
 		kly_lane_finish(many[i].w, many[i].s, level);
