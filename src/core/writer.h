@@ -65,7 +65,7 @@ struct kly_writer {
 	struct kly_wire_stream_shared *shared;
 	enum kly_stamp stamp;
 	uint32_t max_data;
-	bool strong;
+	bool strong, unusual; /* unusual: not for the short way of kly_emit() */
 	uint32_t index;         /* of the slot */
 	uint32_t refusals;      /* events since memory or a slot was refused */
 	enum kly_loss failed_cause;

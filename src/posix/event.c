@@ -8,7 +8,7 @@
 static __attribute__((noinline)) void emit(
 	uint32_t type, uint64_t word, const void *data, size_t len, const void *caller)
 {
-	kly_emit(type, word, (struct kly_payload){.data = data, .len = len}, caller);
+	kly_emit(type, word, data, len, caller);
 }
 
 KLY_API void posix_trace_event(
