@@ -72,12 +72,9 @@ static inline __attribute__((always_inline)) void *kly_lane_begin(struct kly_wri
 
 	struct kly_wire_rec *rec = (void *)(w->chunks + spot->pos);
 
-	*rec = (struct kly_wire_rec){
-		.type = (uint16_t)type,
-		.len = (uint16_t)len,
-		.delta = (uint32_t)(ticks - spot->base),
-		.where = where,
-	};
+	/* Two stores; the compiler would make four of the members. */
+	const uint64_t head[2] = {type | len << 16 | (ticks - spot->base) << 32, where};
+	memcpy(rec, head, sizeof(head));
 	return rec + 1;
 }
 
@@ -108,6 +105,7 @@ static inline __attribute__((always_inline)) void kly_emit(
 	uint32_t place = (uint32_t)__builtin_ctzll(places);
 	struct kly_writer *w = &t->writers[place];
 
+	__asm__("" : "+r"(w)); /* a pointer from here on, not a sum to be made again and again */
 	/* A word that means "ask" leaves place 0 or 63, which no writer is attached to. */
 	if (KLY_UNLIKELY(places & (places - 1) || *(volatile uint64_t *)&t->top ||
 			 w->serial + 1 != kly_process.ours.keys[place] || w->unusual)) {
