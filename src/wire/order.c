@@ -223,16 +223,17 @@ static void suspend(struct kly_order *order, const struct kly_event *event)
 
 static inline bool passes(struct kly_order *order, const struct kly_event *event)
 {
+	if (KLY_UNLIKELY(event->ticks <= order->horizon) && order->horizon) {
+		order->suspended = false; /* the START may be among what is missing */
+		order->dropped_old++;
+		return false;
+	}
 	if (event->type == KLY_TYPE_START)
 		order->suspended = false;
 	else if (event->type == KLY_TYPE_STOP)
 		suspend(order, event);
 	else if (KLY_UNLIKELY(order->suspended) && event->type >= KLY_TYPE_UNNAMED) {
 		*(order->full ? &order->dropped_full : &order->dropped_stopped) += 1;
-		return false;
-	}
-	if (KLY_UNLIKELY(event->ticks <= order->horizon) && order->horizon) {
-		order->dropped_old++;
 		return false;
 	}
 	return true;

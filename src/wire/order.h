@@ -17,8 +17,9 @@
  *     dropped_old (N-16): the rest has no gap;
  *   - user events between a STOP and the next START are dropped and counted in dropped_stopped
  *     (N-19): they come from calls that had passed the check before. After an automatic STOP (a
- *     full stream) they are losses and counted in dropped_full. A damaged run ends this state,
- *     for the START may have been in it.
+ *     full stream) they are losses and counted in dropped_full. Where something is missing (a
+ *     damaged run, events below the horizon) the START may have been in it: this ends the state.
+ *     Whoever raises the horizon for events that are gone sets `suspended` to what holds there.
  */
 #ifndef KLY_WIRE_ORDER_H
 #define KLY_WIRE_ORDER_H
