@@ -99,7 +99,7 @@ struct kly_wire_log_type {
 	uint16_t name_bytes;
 	uint16_t fields_bytes;
 	uint16_t flags; /* none yet */
-	/* name, fields, zero bytes up to the next multiple of 8; no NUL */
+	/* name, fields: no NUL; zero bytes up to the next multiple of 8 */
 };
 static_assert(sizeof(struct kly_wire_log_type) == 8, "part of the format");
 
@@ -122,7 +122,8 @@ struct kly_wire_log_process {
 	uint16_t exe_bytes;
 	uint16_t args_bytes;
 	uint32_t unused0;
-	/* exe, args (a NUL after each), zero bytes up to the next multiple of 8 */
+	/* exe and a NUL; args as in /proc/PID/cmdline, a NUL after each; zero bytes up to the next
+	 * multiple of 8. exe_bytes and args_bytes count the NULs. */
 };
 static_assert(sizeof(struct kly_wire_log_process) == 40, "part of the format");
 
