@@ -35,7 +35,7 @@ static const char *tap_skipped;
 	static void name_(void);                                                                   \
 	__attribute__((constructor)) static void tap_add_##name_(void)                             \
 	{                                                                                          \
-		static struct tap_test test = {.name = #name_, .run = name_};                      \
+		static struct tap_test test = {#name_, name_, NULL};                               \
 		*tap_last = &test;                                                                 \
 		tap_last = &test.next;                                                             \
 	}                                                                                          \
