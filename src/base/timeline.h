@@ -5,8 +5,9 @@
  *
  * CLOCK_MONOTONIC between two snapshots lies on the straight line between them, so that it agrees
  * with what the program itself would have read there, whatever the clock's rate was corrected to.
- * Before the first and after the last snapshot the nearest slope goes on; with one snapshot the
- * nominal frequency does.
+ * Before the first and after the last snapshot the nearest slope goes on, if snapshots at least
+ * 0.1 s apart tell it, else the nominal frequency does. What is said there can change when a
+ * snapshot is added: add one before converting the times of new events.
  *
  * CLOCK_REALTIME is that of the creation plus CLOCK_MONOTONIC since: steps of the wall clock
  * neither bend the line nor turn it round.
@@ -17,6 +18,7 @@
 #ifndef KLY_BASE_TIMELINE_H
 #define KLY_BASE_TIMELINE_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -31,6 +33,7 @@ struct kly_timeline {
 	struct kly_instant *instants;
 	size_t count, room;
 	uint64_t ticks_per_second; /* nominal */
+	bool created;              /* the two below are set */
 	uint64_t created_monotonic_ns, created_realtime_ns;
 };
 
@@ -41,9 +44,9 @@ struct kly_timeline {
 void kly_timeline_init(struct kly_timeline *timeline, uint64_t ticks_per_second);
 void kly_timeline_fini(struct kly_timeline *timeline);
 
-/* The instant from which CLOCK_REALTIME is counted; without this call it is the first one added.
- * Also adds it. Results as below. */
-int kly_timeline_create_at(struct kly_timeline *timeline, const struct kly_instant *created);
+/* Adds the instant from which CLOCK_REALTIME is counted; without this call it is the first one
+ * added. Results as below. */
+int kly_timeline_add_creation(struct kly_timeline *timeline, const struct kly_instant *created);
 
 /* 0, also for one already there; -EINVAL: it contradicts the others; -ENOMEM. */
 int kly_timeline_add(struct kly_timeline *timeline, const struct kly_instant *instant);

@@ -2,10 +2,13 @@
 /*
  * From runs to one ordered sequence of events. Live readers (core) and log readers share it.
  *
- * A run (record.h) is parsed by a cursor that trusts nothing: a length that leaves the run, a note
- * of the wrong size, a type of 0 end the run as damaged. Runs lie in a heap by the time of their
- * next event and are loaded (copied, read, checked) only when they come to the top, so memory
- * follows the number of runs that overlap in time. kly_order_next() stays on a run while it may.
+ * A run (record.h) is parsed by a cursor that trusts nothing: a length that leaves the run, a known
+ * note of the wrong size, a type of 0, a reserved bit end the run as damaged. It needs memory that
+ * nobody changes meanwhile: a copy, if the run lies in shared memory.
+ *
+ * Runs lie in a heap by the time of their next event and are loaded (copied, read, checked) only
+ * when they come to the top, so memory follows the number of runs that overlap in time.
+ * kly_order_next() stays on a run while it may.
  *
  * What comes out obeys:
  *   - times never decrease: an event older than the last one given out is given out at that one's
@@ -13,7 +16,8 @@
  *   - events up to the horizon that were not given out before are dropped and counted in
  *     dropped_old (N-16): the rest has no gap;
  *   - user events between a STOP and the next START are dropped and counted in dropped_stopped
- *     (N-19): they come from calls that had passed the check before.
+ *     (N-19): they come from calls that had passed the check before. A damaged run ends this state,
+ *     for the START may have been in it.
  */
 #ifndef KLY_WIRE_ORDER_H
 #define KLY_WIRE_ORDER_H
@@ -37,9 +41,10 @@ struct kly_event {
 	const struct kly_wire_thread *thread; /* the same */
 };
 
-/* A run as its owner hands it in. Owner: whoever called kly_order_add(); it may embed this. */
+/* A run as its owner hands it in. Owner: whoever called kly_order_add(); it may embed this. Zeroed
+ * but for `first`, or loaded already: then load() is not called for it. */
 struct kly_run {
-	uint64_t first; /* time of the first record: known before the run is loaded */
+	uint64_t first; /* not later than its first event: known before the run is loaded */
 
 	/* set by the source's load(); base and thread hold for the record at bytes + offset */
 	const uint8_t *bytes; /* 8-byte aligned */
@@ -48,15 +53,14 @@ struct kly_run {
 	uint64_t base;
 	struct kly_wire_thread thread;
 
-	uint32_t given;   /* events given out or dropped so far from this run */
-	bool loaded;
-	bool damaged; /* the cursor stopped before the end */
+	uint32_t given; /* events given out or dropped so far from this run */
+	bool loaded;    /* set by the order after load() */
+	bool damaged;   /* the cursor stopped before the end, at offset */
 };
 
-struct kly_order;
-
 struct kly_order_source {
-	/* Make bytes, size, base, thread valid. 0, or -Exxx: the run is dropped (and unloaded). */
+	/* Make bytes, size, offset, base, thread valid. 0, or -Exxx: the run is dropped (and
+	 * unloaded). */
 	int (*load)(void *context, struct kly_run *run);
 	/* The run is used up or dropped; called once for each run added, loaded or not. */
 	void (*unload)(void *context, struct kly_run *run);
@@ -66,16 +70,20 @@ struct kly_order {
 	const struct kly_order_source *source;
 	void *context;
 
-	struct { /* a min-heap by time */
+	/* A min-heap by time; time is not later than the run's next event. The top is moved only
+	 * when its next event lies beyond limit, the least time of the others. */
+	struct kly_order_entry {
 		uint64_t time;
 		struct kly_run *run;
-	} *heap;
+	} * heap;
 	uint32_t count, room;
+	uint64_t limit;
 
 	uint64_t last;    /* time of the last event given out */
 	uint64_t horizon; /* raised by the owner at any time, in load() too */
 	bool suspended;   /* between STOP and START; the owner sets what it is at the beginning */
 
+	/* events; damaged: runs */
 	uint64_t given, late, dropped_old, dropped_stopped, damaged;
 };
 
@@ -94,10 +102,10 @@ int kly_run_next(struct kly_run *run, struct kly_event *event);
 
 /* Walks records without giving them out: stops at the first that is no record. */
 struct kly_run_extent {
-	uint32_t bytes;  /* good bytes from the run's offset */
-	uint32_t events; /* without notes */
+	uint32_t bytes;       /* good bytes from the run's offset */
+	uint32_t events;      /* without notes */
 	uint64_t first, last; /* times of the first and last event; 0 if events == 0 */
-	uint64_t base;   /* what holds after the last record */
+	uint64_t base;        /* what holds after the last record */
 	struct kly_wire_thread thread;
 	bool damaged;
 };

@@ -4,7 +4,7 @@
  * stream's chunk and in a log's packet. Native byte order, 8-byte aligned.
  *
  *   offset size
- *      0     2   bits 0-11 event type; bits 12-15 KLY_REC_*
+ *      0     2   bits 0-11 event type; bits 12-13 KLY_REC_*; bits 14-15 zero
  *      2     2   payload bytes, without padding
  *      4     4   clock ticks since the run's base
  *      8     8   bits 0-47 program address, bits 48-63 CPU number, KLY_REC_NO_CPU = not known
@@ -25,6 +25,7 @@
 #define KLY_REC_TYPE 0x0fffu
 #define KLY_REC_TRUNCATED 0x1000u /* the payload was cut to the stream's greatest data size */
 #define KLY_REC_NOTE 0x2000u      /* a note, not an event; the type bits are a KLY_NOTE_* */
+#define KLY_REC_RESERVED 0xc000u
 
 #define KLY_NOTE_TIME 1u   /* payload: uint64_t, the new base; its own delta is 0 */
 #define KLY_NOTE_THREAD 2u /* payload: struct kly_wire_thread */
