@@ -12,7 +12,7 @@
 #define KLY_LIKELY(x) __builtin_expect(!!(x), 1)
 #define KLY_UNLIKELY(x) __builtin_expect(!!(x), 0)
 #define KLY_COLD __attribute__((noinline, cold))
-#define KLY_PRINTF(format, first) __attribute__((format(printf, format, first)))
+#define KLY_PRINTF(text, first) __attribute__((format(printf, text, first)))
 #define KLY_COUNT(array) (sizeof(array) / sizeof((array)[0]))
 #define KLY_ALIGN(n, to) (((n) + (to)-1) / (to) * (to))
 
