@@ -299,10 +299,10 @@ KILROY_INLINE void kilroy_finish(struct kilroy_event_type *type, struct kilroy_p
  * the process that created it: in a forked child every call on it but kilroy_stream_close() fails
  * with -EINVAL, and the child's events do not go there.
  *
- *	state      events are     leaves it by
- *	suspended  ignored        start
- *	running    recorded       stop; KILROY_UNTIL_FULL: an event finds no room
- *	full       counted lost   clear, or start once something was read
+ *	state      events are             leaves it by
+ *	suspended  ignored                start
+ *	running    recorded               stop; full when KILROY_UNTIL_FULL finds no room
+ *	full       ignored, counted lost  being read to its end: running; stop, clear: suspended
  *
  * All calls may be made from several threads at once, with these exceptions on one stream:
  *
@@ -315,7 +315,7 @@ struct kilroy_stream;
 
 enum kilroy_policy {
 	KILROY_LOOP = 1,       /* a full stream forgets its oldest events */
-	KILROY_UNTIL_FULL = 2, /* a full stream stops itself and ignores further events */
+	KILROY_UNTIL_FULL = 2, /* a full stream stops itself until it has been read */
 };
 
 /* Time stamps without a fence: an event costs half, but events of different threads may come out

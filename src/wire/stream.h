@@ -18,7 +18,10 @@
  * Chunk words, one state machine a chunk:
  *
  *   0                                free
- *   OWNED | claim << 16 | slot << 2 | lane   a lane writes it; valid up to the lane's position
+ *   OWNED | claim << 17 | RESUMED | slot << 2 | lane
+ *                                    a lane writes it; valid up to the lane's position. RESUMED:
+ *                                    it goes on behind what another thread left, which stays
+ *                                    valid up to head.used
  *   [ROOM |] newest time                     full: valid up to head.used; ROOM = an ended thread
  *                                            left room in it
  *
@@ -52,7 +55,9 @@
 #define KLY_CHUNK_OWNED (UINT64_C(1) << 63)
 #define KLY_CHUNK_ROOM (UINT64_C(1) << 62)
 #define KLY_CHUNK_TIME (KLY_CHUNK_ROOM - 1)
-#define KLY_CHUNK_CLAIM_SHIFT 16 /* 47 bits of claim, 14 of slot, 2 of lane */
+#define KLY_CHUNK_RESUMED (UINT64_C(1) << 16)
+#define KLY_CHUNK_CLAIM_SHIFT 17 /* 46 bits of claim; below: 1 resumed, 14 slot, 2 lane */
+#define KLY_CHUNK_OWNER ((UINT64_C(1) << 16) - 1)
 
 enum kly_policy {
 	KLY_POLICY_LOOP = 1,
@@ -136,6 +141,10 @@ static_assert(offsetof(struct kly_wire_stream_shared, horizon) == 128, "part of 
 static_assert(offsetof(struct kly_wire_stream_shared, lost) == 256, "part of the format");
 static_assert(offsetof(struct kly_wire_stream_shared, clock_last) == 384, "part of the format");
 static_assert(offsetof(struct kly_wire_stream_shared, filter) == 512, "part of the format");
+
+/* In the tid half of a slot's owner: the slot is a controller's, for the records of start, stop and
+ * filter changes; it lives as long as the process. */
+#define KLY_OWNER_CONTROLLER (UINT32_C(1) << 31)
 
 /* A thread's place. The first line is stored to at every event, by its thread alone. */
 struct kly_wire_slot {

@@ -1,0 +1,134 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * A writer: one thread's place in one stream, and the way of a record into it.
+ *
+ * A thread has four lanes in a stream, one per nesting level: a signal handler that interrupts a
+ * call writes into the next lane. So a lane has one writer; nothing in it is reserved, compared or
+ * tried again. What steers the writer is private memory (struct kly_lane); the shared memory is only
+ * stored to, but for chunk words, which are claimed by compare and swap.
+ *
+ * One event on a lane:
+ *
+ *   kly_lane_mark()     position | IN_FLIGHT into the slot's word: "wait for me"
+ *   state, filter, time looked at only now (N-04)
+ *   kly_lane_room()     room for the record; rarely another chunk or a TIME note
+ *   ...                 head and payload are written
+ *   kly_lane_advance()  privately
+ *   kly_lane_publish()  the new position into the slot's word: committed
+ *
+ * Why this is sound: a reader takes a time T, makes every processor pass a barrier (membarrier),
+ * and only then looks at the words. A lane that it sees at rest has published all its events with
+ * times up to T: its next call marks the lane after the barrier, so takes its time after T. A lane
+ * in flight it waits for. The writer pays one compiler fence.
+ *
+ * Chunk changes (N-02). A handler may jump out of a change and never come back, so each step can be
+ * done again by the next call on the lane, which finds `changing` set:
+ *
+ *   claim    compare and swap of the chunk word, which names the lane
+ *   prepare  the lane's other half
+ *   seal     the old chunk becomes full
+ *   flip     lane->half, one store
+ *   publish  the new position
+ */
+#ifndef KLY_CORE_WRITER_H
+#define KLY_CORE_WRITER_H
+
+#include "core/probe.h"
+#include "core/stream.h"
+
+#define KLY_REFUSALS_A_TRY 256u /* events between two tries to get what was refused */
+
+struct kly_lane_half {
+	uint32_t pos, end;     /* in units of 8 bytes from the stream's chunks; pos <= end */
+	uint64_t base;         /* what the next record's delta counts from */
+	uint64_t last;         /* time of the last record */
+	uint32_t events;       /* in the chunk */
+	uint32_t chunk;        /* index */
+};
+
+struct kly_lane {
+	struct kly_lane_half *half; /* the one in use; its end is 0 before the first chunk */
+	uint32_t changing;          /* 1 = between claim and flip */
+	uint32_t unused;
+	struct kly_lane_half halves[2];
+};
+
+struct kly_writer {
+	struct kly_wire_slot *slot;
+	uint64_t serial;            /* of the stream; 0 = not attached */
+	uint32_t index;             /* of the slot */
+	uint32_t refusals;          /* events since memory or a slot was refused */
+	uint64_t failed_serial;     /* the stream that refused a slot, and why */
+	enum kly_loss failed_cause;
+	struct kly_wire_thread thread;
+	struct kly_lane lanes[KLY_LANES];
+};
+
+/*
+ * Takes a slot for the thread. 0; -EAGAIN: all are taken, -ENOMEM: no memory for one more writer.
+ * The caller blocks signals, or nobody can interrupt it: the writer is not yet in use.
+ */
+int kly_writer_attach(struct kly_writer *w, const struct kly_stream *s,
+	const struct kly_wire_thread *thread);
+
+/* Gives the chunks back with the room that is left in them, then the slot. NULL-safe. */
+void kly_writer_detach(struct kly_writer *w, const struct kly_stream *s);
+
+/* Completes a chunk change that was jumped out of, and takes the lane out of flight. */
+void kly_lane_heal(struct kly_writer *w, const struct kly_stream *s, uint32_t level);
+
+/*
+ * The rare case of kly_lane_room(): first chunk, another chunk, or a note of a new base. On failure
+ * the event is counted as lost and an UNTIL_FULL or FLUSH stream is stopped at `ticks`.
+ */
+bool kly_lane_make_room(struct kly_writer *w, const struct kly_stream *s, uint32_t level,
+	uint32_t size, uint64_t ticks);
+
+/* Books events of this writer as lost. Async-signal-safe. */
+static inline void kly_writer_lost(struct kly_writer *w, enum kly_loss cause)
+{
+	/* relaxed: only ever summed; others may add to the line when they bury this writer */
+	kly_add_relaxed(&w->slot->lost[cause], 1);
+}
+
+static inline void kly_lane_store(struct kly_wire_slot *slot, uint32_t level, uint32_t word,
+	bool strong)
+{
+	/* Release: pairs with the reader's acquire in drain.c, who sees the position sees the
+	 * records. Strong: a full barrier stands in for the reader's membarrier(2). */
+	if (KLY_UNLIKELY(strong))
+		kly_store_seq_cst(&slot->word[level], word);
+	else
+		kly_store_release(&slot->word[level], word);
+}
+
+static inline void kly_lane_mark(struct kly_writer *w, const struct kly_stream *s, uint32_t level)
+{
+	kly_lane_store(w->slot, level, w->lanes[level].half->pos | KLY_LANE_IN_FLIGHT, s->strong);
+	kly_compiler_fence(); /* pairs with membarrier in drain.c */
+}
+
+static inline bool kly_lane_room(struct kly_writer *w, const struct kly_stream *s, uint32_t level,
+	uint32_t size, uint64_t ticks)
+{
+	const struct kly_lane_half *half = w->lanes[level].half;
+
+	if (KLY_LIKELY(half->pos + size / 8 <= half->end && ticks - half->base <= UINT32_MAX))
+		return true;
+	return kly_lane_make_room(w, s, level, size, ticks);
+}
+
+static inline void kly_lane_advance(struct kly_lane_half *half, uint32_t size, uint64_t ticks)
+{
+	half->last = ticks;
+	half->events++;
+	kly_compiler_fence(); /* a handler that jumps out here leaves a count too high, no gap */
+	half->pos += size / 8;
+}
+
+static inline void kly_lane_publish(struct kly_writer *w, const struct kly_stream *s, uint32_t level)
+{
+	kly_lane_store(w->slot, level, w->lanes[level].half->pos, s->strong);
+}
+
+#endif
