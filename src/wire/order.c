@@ -213,16 +213,17 @@ int kly_order_add(struct kly_order *order, struct kly_run *run)
 
 static inline bool passes(struct kly_order *order, const struct kly_event *event)
 {
+	if (KLY_UNLIKELY(event->ticks <= order->horizon) && order->horizon) {
+		order->suspended = false; /* the START may be among what is missing */
+		order->dropped_old++;
+		return false;
+	}
 	if (event->type == KLY_TYPE_START)
 		order->suspended = false;
 	else if (event->type == KLY_TYPE_STOP)
 		order->suspended = true;
 	else if (KLY_UNLIKELY(order->suspended) && event->type >= KLY_TYPE_UNNAMED) {
 		order->dropped_stopped++;
-		return false;
-	}
-	if (KLY_UNLIKELY(event->ticks <= order->horizon) && order->horizon) {
-		order->dropped_old++;
 		return false;
 	}
 	return true;

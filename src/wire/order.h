@@ -16,8 +16,9 @@
  *   - events up to the horizon that were not given out before are dropped and counted in
  *     dropped_old (N-16): the rest has no gap;
  *   - user events between a STOP and the next START are dropped and counted in dropped_stopped
- *     (N-19): they come from calls that had passed the check before. A damaged run ends this state,
- *     for the START may have been in it.
+ *     (N-19): they come from calls that had passed the check before. Where something is missing (a
+ *     damaged run, events below the horizon) the START may have been in it: this ends the state.
+ *     Whoever raises the horizon for events that are gone sets `suspended` to what holds there.
  */
 #ifndef KLY_WIRE_ORDER_H
 #define KLY_WIRE_ORDER_H
