@@ -233,6 +233,19 @@ void kly_process_drop_place(uint32_t place)
 	bury_later(s);
 }
 
+void kly_process_put_place(uint32_t place, struct kly_stream *s)
+{
+	kly_store_release(&kly_process.streams[place], s);
+}
+
+struct kly_stream *kly_process_new_stream(void)
+{
+	void *p = mmap(NULL, sizeof(struct kly_stream), PROT_READ | PROT_WRITE,
+		MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+
+	return p == MAP_FAILED ? NULL : p;
+}
+
 static struct kly_stream *map_stream(uint64_t id)
 {
 	struct kly_stream mapped;
@@ -244,9 +257,8 @@ static struct kly_stream *map_stream(uint64_t id)
 	(void)close(fd);
 	if (r < 0)
 		return NULL;
-	struct kly_stream *s = mmap(
-		NULL, sizeof(*s), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-	if (s == MAP_FAILED || mapped.id != id) {
+	struct kly_stream *s = kly_process_new_stream();
+	if (!s || mapped.id != id) {
 		kly_stream_unmap(&mapped);
 		return NULL;
 	}
@@ -262,10 +274,12 @@ struct kly_stream *kly_process_map_place(uint32_t place)
 	uint64_t id = kly_load_relaxed(&p->stream_id);
 	struct kly_stream *seen = kly_load_acquire(&kly_process.streams[place]);
 
-	if (!(generation & 1) || kly_load_relaxed(&failed_generation[place]) == generation)
+	if (!(generation & 1))
 		return NULL;
 	if (seen && seen->id == id)
 		return seen;
+	if (kly_load_relaxed(&failed_generation[place]) == generation)
+		return NULL;
 	if (seen)
 		kly_process_drop_place(place);
 
@@ -404,6 +418,16 @@ int kly_process_open_type(const char *name, const char *fields, uint32_t *ret_ty
 	kly_signals_restore(&before);
 	errno = saved;
 	return r;
+}
+
+bool kly_process_ready(void)
+{
+	sigset_t before;
+
+	kly_signals_block(&before);
+	bool ready = kly_process.alive || renew();
+	kly_signals_restore(&before);
+	return ready;
 }
 
 int kly_target_add(const struct kly_target *target, uint64_t stream_id)

@@ -40,6 +40,9 @@ struct kly_process_host {
 /* Once, from the constructor. 0 or -errno; then trace points do nothing. */
 int kly_process_begin(const struct kly_process_host *host);
 
+/* Whether the process is begun and is no child that still has its parent's streams; makes it so. */
+bool kly_process_ready(void);
+
 /* Makes all words 1 for good: trace points return at once (KILROY_DISABLE). */
 void kly_process_disable(void);
 
@@ -55,6 +58,11 @@ int kly_process_open_type(const char *name, const char *fields, uint32_t *ret_ty
 
 /* The stream of a place, mapped if it isn't yet; NULL: can't be had. Signals are blocked. */
 struct kly_stream *kly_process_map_place(uint32_t place);
+
+/* For a stream that this process makes itself: memory for the struct, which belongs to the place from
+ * kly_process_put_place() on; kly_process_drop_place() frees it. NULL: no memory. */
+struct kly_stream *kly_process_new_stream(void);
+void kly_process_put_place(uint32_t place, struct kly_stream *s);
 
 /* Takes a mapping away from all threads, at once or, if one of them is in flight, later. */
 void kly_process_drop_place(uint32_t place);

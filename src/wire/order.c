@@ -211,6 +211,16 @@ int kly_order_add(struct kly_order *order, struct kly_run *run)
 
 /* What is given out. */
 
+static void suspend(struct kly_order *order, const struct kly_event *event)
+{
+	int32_t automatic = 0;
+
+	if (event->len == sizeof(automatic))
+		memcpy(&automatic, event->data, sizeof(automatic));
+	order->suspended = true;
+	order->full = automatic != 0;
+}
+
 static inline bool passes(struct kly_order *order, const struct kly_event *event)
 {
 	if (KLY_UNLIKELY(event->ticks <= order->horizon) && order->horizon) {
@@ -221,9 +231,9 @@ static inline bool passes(struct kly_order *order, const struct kly_event *event
 	if (event->type == KLY_TYPE_START)
 		order->suspended = false;
 	else if (event->type == KLY_TYPE_STOP)
-		order->suspended = true;
+		suspend(order, event);
 	else if (KLY_UNLIKELY(order->suspended) && event->type >= KLY_TYPE_UNNAMED) {
-		order->dropped_stopped++;
+		*(order->full ? &order->dropped_full : &order->dropped_stopped) += 1;
 		return false;
 	}
 	return true;

@@ -16,7 +16,8 @@
  *   - events up to the horizon that were not given out before are dropped and counted in
  *     dropped_old (N-16): the rest has no gap;
  *   - user events between a STOP and the next START are dropped and counted in dropped_stopped
- *     (N-19): they come from calls that had passed the check before. Where something is missing (a
+ *     (N-19): they come from calls that had passed the check before. After an automatic STOP (a
+ *     full stream) they are losses and counted in dropped_full. Where something is missing (a
  *     damaged run, events below the horizon) the START may have been in it: this ends the state.
  *     Whoever raises the horizon for events that are gone sets `suspended` to what holds there.
  */
@@ -84,8 +85,10 @@ struct kly_order {
 	uint64_t horizon; /* raised by the owner at any time, in load() too */
 	bool suspended;   /* between STOP and START; the owner sets what it is at the beginning */
 
+	bool full;        /* the STOP was automatic: the stream had no room */
+
 	/* events; damaged: runs */
-	uint64_t given, late, dropped_old, dropped_stopped, damaged;
+	uint64_t given, late, dropped_old, dropped_stopped, dropped_full, damaged;
 };
 
 void kly_order_init(struct kly_order *order, const struct kly_order_source *source, void *context);

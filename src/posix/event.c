@@ -1,0 +1,31 @@
+/* SPDX-License-Identifier: MIT */
+/* The trace point of <trace.h>, and the names of its event types. */
+#include "core/emit.h"
+#include "trace.h"
+
+#include <errno.h>
+
+KLY_API void posix_trace_event(
+	trace_event_id_t event_id, const void *restrict data_ptr, size_t data_len)
+{
+	const struct kly_part part = {data_ptr, data_len};
+	const struct kly_payload payload = {&part, 1, data_len};
+
+	if (event_id - KLY_TYPE_UNNAMED >= KLY_TYPES_MAX - KLY_TYPE_UNNAMED)
+		return; /* a system type, or none */
+	uint64_t word = kly_load_relaxed(&kly_process.words[event_id]);
+	if (word != KLY_WORD_KNOWN)
+		kly_emit(event_id, word, &payload, __builtin_return_address(0));
+}
+
+KLY_API int posix_trace_eventid_open(
+	const char *restrict event_name, trace_event_id_t *restrict event_id)
+{
+	uint32_t type;
+	int r = kly_process_open_type(event_name, NULL, &type);
+
+	if (r == -ENAMETOOLONG || r == -EINVAL)
+		return -r;
+	*event_id = r < 0 ? KLY_TYPE_UNNAMED : type;
+	return 0;
+}
