@@ -29,6 +29,7 @@
 
 #include "base/timeline.h"
 #include "log/log.h"
+#include "log/problem.h"
 #include "wire/order.h"
 
 #include <stdbool.h>
@@ -37,7 +38,7 @@ struct kly_log_reader;
 
 /*
  * 0, or -EBADMSG: this is no log (wrong magic, and no packet found); -EPROTONOSUPPORT: a log of
- * another version or byte order; -ESPIPE: neither a file nor a block device; or what open(2) and
+ * another version or byte order; -ESPIPE: no regular file; or what open(2) and
  * read(2) say. Damage to a log is a problem, no error. The reader keeps a duplicate of fd, which
  * must be open for reading, and does not move its offset.
  */
@@ -85,16 +86,8 @@ int kly_log_reader_rewind(struct kly_log_reader *reader);
 /* How the events came out so far: given, late, dropped; see there. */
 const struct kly_order *kly_log_reader_order(const struct kly_log_reader *reader);
 
-struct kly_log_problem {
-	uint64_t packet; /* its number in the file's sequence; KLY_LOG_NO_PACKET = the head */
-	uint64_t offset; /* in the file */
-	char text[120];  /* all of it: "packet 7 at 0x1c000: checksum mismatch" */
-};
-#define KLY_LOG_NO_PACKET UINT64_MAX
-#define KLY_LOG_PROBLEMS_MAX 1000u /* kept; the last one tells that there are more */
-
-/* The list only grows, by kly_log_reader_next(). problem(): good until the next call of that;
- * NULL: there is no i-th. */
+/* At most KLY_LOG_PROBLEMS_MAX lines for the user. The list only grows, by kly_log_reader_next().
+ * problem(): good until the next call of that; NULL: there is no i-th. */
 size_t kly_log_reader_problems(const struct kly_log_reader *reader);
 const struct kly_log_problem *kly_log_reader_problem(const struct kly_log_reader *reader, size_t i);
 
