@@ -53,6 +53,17 @@ static void put_identity(struct kly_control *c)
 	c->writer.thread.tid = (uint32_t)syscall(SYS_gettid);
 }
 
+static void put_record(struct kly_control *c, uint32_t type, const void *data, uint32_t len,
+	uint64_t where, uint64_t ticks)
+{
+	void *to = kly_lane_begin(&c->writer, c->stream, 0, type, len, where, ticks);
+
+	if (!to)
+		return;
+	memcpy(to, data, len);
+	kly_lane_advance(&c->writer.lanes[0].now, kly_rec_size(len), ticks);
+}
+
 /*
  * Changes the state from `from` and records it, in one flight: readers wait for the lane, so they
  * never give out an event behind the change without having seen the change.
@@ -62,18 +73,16 @@ static void change(struct kly_control *c, enum kly_state from, enum kly_state to
 {
 	const struct kly_stream *s = c->stream;
 	struct kly_writer *w = &c->writer;
-	const struct kly_part part = {data, len};
-	const struct kly_payload payload = {&part, 1, len};
 	uint64_t where = ((uintptr_t)caller & KLY_REC_ADDRESS) | (uint64_t)KLY_REC_NO_CPU << 48;
 
 	put_identity(c);
-	kly_lane_mark(w, s, 0);
+	kly_lane_mark(w, 0);
 	uint64_t ticks = kly_stream_now(s), seen = kly_load_acquire(&s->shared->state);
 
 	if (kly_state_of(seen) == from &&
 		kly_cas_acq_rel(&s->shared->state, &seen, kly_state_word(to, ticks)) &&
 		!kly_stream_filters(s, type))
-		kly_lane_write(w, s, 0, type, &payload, where, ticks);
+		put_record(c, type, data, (uint32_t)len, where, ticks);
 	kly_lane_finish(w, s, 0);
 }
 

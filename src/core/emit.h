@@ -1,11 +1,15 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The way of an event: from a trace point into all streams that want it. Inlined into each exported
- * trace point. Everything rare is a call: kly_process_ask(), kly_thread_heal(),
- * kly_thread_attach(), kly_lane_make_room(), kly_wake().
+ * The way of an event: from a trace point into all streams that want it.
+ *
+ * kly_emit() is inlined into each exported trace point and handles what is usual: one stream, no
+ * interrupted call below, a payload in one piece. It is written for few instructions and for a
+ * short chain of loads before the time stamp. Everything else goes to kly_emit_general(), which
+ * does the same for any number of streams, levels and pieces, and from there to kly_process_ask(),
+ * kly_thread_heal(), kly_thread_attach(). Both use kly_lane_make_room() and kly_wake().
  *
  * Async-signal-safe, also in the middle of itself, of fork() and of any other function. No lock,
- * no allocation, no system call but in those calls; errno is kept.
+ * no allocation; no system call but in those; errno is kept.
  */
 #ifndef KLY_CORE_EMIT_H
 #define KLY_CORE_EMIT_H
@@ -20,162 +24,130 @@ struct kly_part {
 	size_t len;
 };
 
-/* A payload in pieces; in the usual case one. */
+/* A payload: len bytes at data, or, if data is NULL, in pieces. */
 struct kly_payload {
+	const void *data;
+	size_t len;
 	const struct kly_part *parts;
 	unsigned count;
-	size_t len; /* their sum */
 };
 
+void kly_emit_general(
+	uint32_t type, uint64_t word, const struct kly_payload *payload, const void *caller);
 
+/* The stream does not run: nothing is to be written. If it is full, the event is lost, and it may be
+ * earlier than the one that found it full. */
+void kly_emit_refused(struct kly_writer *w, const struct kly_stream *s, uint64_t ticks);
 
-static inline __attribute__((always_inline)) void kly_payload_copy(
-	uint8_t *to, const struct kly_payload *p, size_t len)
+/* Whether the stream takes the event; asked only after the lane was marked. An event that finds the
+ * stream full is lost; one that finds it suspended, or is filtered, never was. */
+static inline bool kly_stream_takes(
+	struct kly_writer *w, const struct kly_stream *s, uint32_t type, uint64_t ticks)
 {
-	if (p->count == 1) {
-		if (len == 8)
-			memcpy(to, p->parts[0].data, 8);
-		else
-			memcpy(to, p->parts[0].data, len);
-		return;
-	}
-	for (unsigned i = 0; i < p->count && len; i++) {
-		size_t n = p->parts[i].len < len ? p->parts[i].len : len;
+	/* Acquire: pairs with the release of a state or filter change: N-04. */
+	enum kly_state state = kly_state_of(kly_load_acquire(&w->shared->state));
 
-		memcpy(to, p->parts[i].data, n);
-		to += n;
-		len -= n;
-	}
-}
-
-static inline __attribute__((always_inline)) void kly_lane_write(struct kly_writer *w,
-	const struct kly_stream *s, uint32_t level, uint32_t type, const struct kly_payload *payload,
-	uint64_t where, uint64_t ticks)
-{
-	uint32_t len = (uint32_t)payload->len, size;
-
-	if (KLY_UNLIKELY(payload->len > s->max_data)) {
-		len = s->max_data;
-		type |= KLY_REC_TRUNCATED;
-	}
-	size = kly_rec_size(len);
-	if (KLY_UNLIKELY(!kly_lane_room(w, s, level, size, ticks)))
-		return;
-
-	struct kly_lane_half *half = w->lanes[level].half;
-	struct kly_wire_rec *rec = (void *)(s->chunks + half->pos);
-
-	*rec = (struct kly_wire_rec){
-		.type = (uint16_t)type,
-		.len = (uint16_t)len,
-		.delta = (uint32_t)(ticks - half->base),
-		.where = where,
-	};
-	kly_payload_copy((uint8_t *)(rec + 1), payload, len);
-	KLY_POINT(KLY_POINT_WRITTEN);
-	kly_lane_advance(half, size, ticks);
-}
-
-/* Whether the stream takes the event; asked only after the lane was marked. An event that finds
- * the stream full is lost; one that finds it suspended, or is filtered, never was. */
-static inline bool kly_stream_takes(const struct kly_stream *s, struct kly_writer *w, uint32_t type)
-{
-	/* Acquire: pairs with the release of a state change: N-04. */
-	enum kly_state state = kly_state_of(kly_load_acquire(&s->shared->state));
-
-	if (KLY_UNLIKELY(kly_stream_filters(s, type)))
+	if (KLY_UNLIKELY(kly_load_acquire(&w->shared->filter[type / 64]) >> type % 64 & 1))
 		return false;
 	if (KLY_LIKELY(state == KLY_STATE_RUNNING))
 		return true;
-	if (state == KLY_STATE_FULL)
-		kly_writer_lost(w, KLY_LOSS_FULL);
+	kly_emit_refused(w, s, ticks);
 	return false;
 }
 
-static inline void kly_lane_finish(struct kly_writer *w, const struct kly_stream *s, uint32_t level)
+static inline uint64_t kly_where(const struct kly_thread *t, const void *caller)
 {
-	kly_lane_publish(w, s, level);
+	return ((uintptr_t)caller & KLY_REC_ADDRESS) | (uint64_t)kly_load_relaxed(t->cpu) << 48;
+}
+
+/* Room for a record of len bytes, and its head; where the payload goes. NULL: the loss is booked. */
+static inline __attribute__((always_inline)) void *kly_lane_begin(struct kly_writer *w,
+	const struct kly_stream *s, uint32_t level, uint32_t type, uint32_t len, uint64_t where,
+	uint64_t ticks)
+{
+	struct kly_spot *spot = &w->lanes[level].now;
+
+	if (KLY_UNLIKELY(!kly_lane_room(w, s, level, kly_rec_size(len), ticks)))
+		return NULL;
+
+	struct kly_wire_rec *rec = (void *)(w->chunks + spot->pos);
+
+	/* Two stores; the compiler would make four of the members. */
+	const uint64_t head[2] = {type | len << 16 | (ticks - spot->base) << 32, where};
+	memcpy(rec, head, sizeof(head));
+	return rec + 1;
+}
+
+static inline void kly_lane_finish(
+	const struct kly_writer *w, const struct kly_stream *s, uint32_t level)
+{
+	kly_lane_publish(w, level);
 	KLY_POINT(KLY_POINT_PUBLISHED);
 	/* After the position: a reader sets waiters, passes the barrier, then looks (N-12). */
 	kly_compiler_fence();
-	if (KLY_UNLIKELY(kly_load_relaxed(&s->shared->waiters)))
+	if (KLY_UNLIKELY(kly_load_relaxed(&w->shared->waiters)))
 		kly_wake(s);
 }
 
-static inline __attribute__((always_inline)) void kly_emit_one(struct kly_thread *t, uint32_t level,
-	uint32_t place, uint32_t type, const struct kly_payload *payload, uint64_t where)
+static inline void kly_thread_enter(struct kly_thread *t, uint64_t top)
 {
-	const struct kly_stream *s = kly_process.streams[place];
-	struct kly_writer *w = &t->writers[place];
-
-	if (KLY_UNLIKELY(!s || w->serial != s->serial)) {
-		if (!kly_thread_attach(t, place))
-			return;
-		s = kly_process.streams[place];
-	}
-	uint64_t ticks = 0;
-
-	if (KLY_SWITCH(KLY_LOOK_BEFORE_MARK)) {
-		ticks = kly_clock_stamp(s->stamp, &s->shared->clock_last);
-		KLY_POINT(KLY_POINT_STAMPED);
-	}
-	kly_lane_mark(w, s, level);
-	KLY_POINT(KLY_POINT_MARKED);
-	if (KLY_LIKELY(kly_stream_takes(s, w, type))) {
-		if (!KLY_SWITCH(KLY_LOOK_BEFORE_MARK))
-			ticks = kly_clock_stamp(s->stamp, &s->shared->clock_last);
-		KLY_POINT(KLY_POINT_STAMPED);
-		kly_lane_write(w, s, level, type, payload, where, ticks);
-	}
-	kly_lane_finish(w, s, level);
+	kly_compiler_fence();
+	*(volatile uint64_t *)&t->top = top;
+	kly_compiler_fence();
 }
 
-/* Several streams: all lanes are marked, then one time serves all that count alike (N-37). */
-void kly_emit_many(struct kly_thread *t, uint32_t level, uint64_t places, uint32_t type,
-	const struct kly_payload *payload, uint64_t where);
-
-void kly_emit_too_deep(struct kly_thread *t, uint64_t places);
-
+/* word: the type's enable word, not KLY_WORD_KNOWN. caller: the address to record. */
 static inline __attribute__((always_inline)) void kly_emit(
-	uint32_t type, uint64_t word, const struct kly_payload *payload, const void *caller)
+	uint32_t type, uint64_t word, const void *data, size_t len, const void *caller)
 {
 	struct kly_thread *t = kly_self;
+	uint64_t places = word ^ KLY_WORD_KNOWN;
+	uint32_t place = (uint32_t)__builtin_ctzll(places);
+	struct kly_writer *w = &t->writers[place];
 
-	if (KLY_UNLIKELY(!t || !kly_process.alive ||
-			 (word & (KLY_WORD_KNOWN | KLY_WORD_ASK)) != KLY_WORD_KNOWN)) {
-		word = kly_process_ask(type);
-		t = kly_self;
-	}
-	uint64_t places = word & KLY_WORD_STREAMS;
-	if (KLY_UNLIKELY(!places || !t))
+	__asm__("" : "+r"(w)); /* a pointer from here on, not a sum to be made again and again */
+	/* A word that means "ask" leaves place 0 or 63, which no writer is attached to. */
+	if (KLY_UNLIKELY(places & (places - 1) || *(volatile uint64_t *)&t->top ||
+			 w->serial + 1 != kly_process.ours.keys[place] || w->unusual)) {
+		const struct kly_payload payload = {.data = data ? data : "", .len = len};
+
+		kly_emit_general(type, word, &payload, caller);
 		return;
-
-	const void *frame = __builtin_frame_address(0); /* 16-byte aligned */
-	uint64_t outer = *(volatile uint64_t *)&t->top;
-	uint32_t level = 0;
-
-	if (KLY_UNLIKELY(outer)) {
-		outer = kly_thread_heal(t, frame);
-		level = outer & KLY_TOP_LEVEL;
-		if (level >= KLY_LANES) {
-			kly_emit_too_deep(t, places);
-			return;
-		}
-		*(volatile uint64_t *)&t->outer[level] = outer;
-		kly_compiler_fence();
 	}
-	*(volatile uint64_t *)&t->top = (uintptr_t)frame | (level + 1);
-	kly_compiler_fence();
+	const struct kly_stream *s = kly_process.streams[place];
+	uint64_t ticks = 0;
 
-	uint64_t where = ((uintptr_t)caller & KLY_REC_ADDRESS) |
-			 (uint64_t)*(volatile const uint32_t *)t->cpu << 48;
+	kly_thread_enter(t, (uintptr_t)__builtin_frame_address(0) | 1);
+	if (KLY_SWITCH(KLY_LOOK_BEFORE_MARK)) {
+		ticks = kly_clock_stamp(w->stamp, &w->shared->clock_last);
+		KLY_POINT(KLY_POINT_STAMPED);
+	}
+	kly_lane_mark(w, 0);
+	KLY_POINT(KLY_POINT_MARKED);
+	if (!KLY_SWITCH(KLY_LOOK_BEFORE_MARK)) {
+		ticks = KLY_LIKELY(w->stamp == KLY_STAMP_ORDERED) ? kly_counter_ordered()
+								  : kly_counter_relaxed();
+		KLY_POINT(KLY_POINT_STAMPED);
+	}
+	if (KLY_LIKELY(kly_stream_takes(w, s, type, ticks))) {
+		if (KLY_UNLIKELY(len > w->max_data)) {
+			len = w->max_data;
+			type |= KLY_REC_TRUNCATED;
+		}
+		uint8_t *to = kly_lane_begin(
+			w, s, 0, type, (uint32_t)len, kly_where(t, caller), ticks);
 
-	if (KLY_LIKELY((places & (places - 1)) == 0))
-		kly_emit_one(t, level, (uint32_t)__builtin_ctzll(places), type, payload, where);
-	else
-		kly_emit_many(t, level, places, type, payload, where);
-	kly_compiler_fence();
-	*(volatile uint64_t *)&t->top = outer;
+		if (KLY_LIKELY(to)) {
+			if (len == 8)
+				memcpy(to, data, 8);
+			else
+				memcpy(to, data, len);
+			KLY_POINT(KLY_POINT_WRITTEN);
+			kly_lane_advance(&w->lanes[0].now, kly_rec_size((uint32_t)len), ticks);
+		}
+	}
+	kly_lane_finish(w, s, 0);
+	kly_thread_enter(t, 0);
 }
 
 #endif

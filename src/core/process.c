@@ -107,7 +107,7 @@ static int find_block(void)
  */
 static void on_fork_child(void)
 {
-	if (kly_self && kly_self->top) {
+	if (kly_self->top) {
 		for (uint32_t place = 1; place <= KLY_STREAMS_MAX; place++) {
 			struct kly_stream *s = kly_process.streams[place];
 
@@ -120,22 +120,23 @@ static void on_fork_child(void)
 
 static bool raise_alive(void)
 {
-	if (!put_zeroes(&kly_process.alive, 4096))
+	if (!put_zeroes(&kly_process.ours, 4096))
 		return false;
-	(void)madvise(&kly_process.alive, 4096, MADV_WIPEONFORK);
-	kly_process.alive = 1;
+	(void)madvise(&kly_process.ours, 4096, MADV_WIPEONFORK);
+	kly_process.ours.alive = 1;
 	return true;
 }
 
 /* The child becomes a process of its own: with no streams, but with its parent's names. */
 static bool renew(void)
 {
-	if (!begun || (kly_self && kly_self->top))
+	if (!begun || kly_self->top)
 		return false; /* too early; or a call of the parent's is still to be finished */
 	(void)put_zeroes(kly_process.words, sizeof(kly_process.words));
 	for (uint32_t place = 1; place <= KLY_STREAMS_MAX; place++) {
 		struct kly_stream *s = kly_process.streams[place];
 
+		kly_process.ours.keys[place] = 0;
 		kly_process.streams[place] = NULL;
 		if (s)
 			kly_stream_unmap(s);
@@ -145,7 +146,7 @@ static bool renew(void)
 	kly_threads_after_fork();
 	if (make_block() < 0)
 		return false;
-	kly_process.alive = 1;
+	kly_process.ours.alive = 1;
 	return true;
 }
 
@@ -157,6 +158,8 @@ int kly_process_begin(const struct kly_process_host *h)
 	int r = kly_threads_begin();
 	if (r < 0)
 		return r;
+	for (uint32_t place = 0; place <= KLY_STREAMS_MAX; place++)
+		kly_process.ours.keys[place] = 0;
 	if (find_block() < 0) {
 		r = make_block();
 		if (r == 0)
@@ -218,6 +221,7 @@ static void empty_graves(void)
  */
 void kly_process_drop_place(uint32_t place)
 {
+	kly_store_release(&kly_process.ours.keys[place], 0);
 	struct kly_stream *s = kly_exchange_acq_rel(&kly_process.streams[place], NULL);
 
 	if (!s)
@@ -236,6 +240,7 @@ void kly_process_drop_place(uint32_t place)
 void kly_process_put_place(uint32_t place, struct kly_stream *s)
 {
 	kly_store_release(&kly_process.streams[place], s);
+	kly_store_release(&kly_process.ours.keys[place], s->serial + 1);
 }
 
 struct kly_stream *kly_process_new_stream(void)
@@ -289,8 +294,10 @@ struct kly_stream *kly_process_map_place(uint32_t place)
 		return NULL;
 	}
 	seen = NULL;
-	if (kly_cas_acq_rel(&kly_process.streams[place], &seen, mine))
+	if (kly_cas_acq_rel(&kly_process.streams[place], &seen, mine)) {
+		kly_store_release(&kly_process.ours.keys[place], mine->serial + 1);
 		return mine;
+	}
 	free_mapping(mine); /* another thread was faster */
 	return seen;
 }
@@ -367,7 +374,7 @@ static bool find_self(void)
 {
 	static __thread uint32_t refusals __attribute__((tls_model("initial-exec")));
 
-	if (kly_self)
+	if (kly_is_registered(kly_self))
 		return true;
 	if (refusals++ % KLY_REFUSALS_A_TRY || kly_thread_register() < 0)
 		return false;
@@ -377,7 +384,7 @@ static bool find_self(void)
 
 static uint64_t ask(uint32_t type)
 {
-	if (!kly_process.alive && !renew())
+	if (!kly_process.ours.alive && !renew())
 		return 0;
 
 	uint64_t *word = &kly_process.words[type];
@@ -411,7 +418,7 @@ int kly_process_open_type(const char *name, const char *fields, uint32_t *ret_ty
 	sigset_t before;
 
 	kly_signals_block(&before);
-	if (kly_process.alive || renew())
+	if (kly_process.ours.alive || renew())
 		r = kly_registry_open(&kly_process.registry, name, fields, ret_type);
 	if (r == 0 && !(kly_load_acquire(&kly_process.words[*ret_type]) & KLY_WORD_KNOWN))
 		(void)make_known(*ret_type);
@@ -425,7 +432,7 @@ bool kly_process_ready(void)
 	sigset_t before;
 
 	kly_signals_block(&before);
-	bool ready = kly_process.alive || renew();
+	bool ready = kly_process.ours.alive || renew();
 	kly_signals_restore(&before);
 	return ready;
 }

@@ -3,8 +3,8 @@
  * The traced process: its enable words, its place in the world, the streams that it has mapped.
  *
  * kly_process holds what the emit path reads of it. words are the control block's (wire/block.h),
- * mapped over this array, so that a trace point finds them without a pointer. alive is in a page of
- * its own, which the kernel wipes in a forked child: a child that was made without pthread_atfork
+ * mapped over this array, so that a trace point finds them without a pointer. ours is a page of its
+ * own, which the kernel wipes in a forked child: a child that was made without pthread_atfork
  * notices there, before it writes into its parent's streams (N-08).
  *
  * Slow paths block all signals while they work, so a thread never meets its own half-made state;
@@ -21,9 +21,16 @@
 
 struct kly_process {
 	_Alignas(4096) uint64_t words[KLY_TYPES_MAX];
-	_Alignas(4096) uint64_t alive;
-	/* what a place of the block's table is mapped as; NULL = not mapped */
-	_Alignas(4096) struct kly_stream *streams[KLY_STREAMS_MAX + 1];
+	/* A page that a forked child finds wiped. keys[p] is the serial of the stream mapped at
+	 * place p, plus 1; a writer is attached if its own serial plus 1 is the same. So neither a
+	 * wiped key nor a writer that was never attached fits. */
+	_Alignas(4096) struct {
+		uint64_t alive;
+		uint64_t keys[KLY_STREAMS_MAX + 2];
+	} ours;
+	/* what a place of the block's table is mapped as; NULL = not mapped. Set before the key,
+	 * taken away after it. */
+	_Alignas(4096) struct kly_stream *streams[KLY_STREAMS_MAX + 2];
 	uint32_t pid;
 	bool strong; /* membarrier(2) can't reach this process: its writers fence for themselves */
 	struct kly_wire_block *block;

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Thread states: who has one, how it comes and goes, and how abandoned calls are found. */
 #include "core/thread.h"
-#include "core/emit.h"
 
 #include <errno.h>
 #include <pthread.h>
@@ -16,7 +15,8 @@
 /* pthread_setspecific() does not allocate for the first keys. */
 #define KEYS_WITHOUT_MALLOC 32
 
-__thread struct kly_thread *kly_self __attribute__((tls_model("initial-exec")));
+static struct kly_thread nobody;
+__thread struct kly_thread *kly_self __attribute__((tls_model("initial-exec"))) = &nobody;
 
 static struct region {
 	uint32_t owners[KLY_THREADS_MAX]; /* tid; 0 = free */
@@ -60,11 +60,11 @@ static void on_thread_end(void *self)
 	struct kly_thread *t = self;
 	sigset_t before;
 
-	if (!kly_process.alive || t != kly_self)
+	if (!kly_process.ours.alive || t != kly_self)
 		return;
 	kly_signals_block(&before);
 	give_up_writers(t);
-	kly_self = NULL;
+	kly_self = &nobody;
 	kly_store_release(&region->owners[index_of(t)], 0);
 	kly_signals_restore(&before);
 }
@@ -163,7 +163,7 @@ void kly_threads_after_fork(void)
 	if (!region)
 		return;
 	memset(region->owners, 0, kly_load_relaxed(&region->end) * sizeof(region->owners[0]));
-	if (!t)
+	if (!kly_is_registered(t))
 		return;
 	uint32_t tid = (uint32_t)syscall(SYS_gettid);
 
@@ -282,66 +282,4 @@ uint64_t kly_thread_heal(struct kly_thread *t, const void *frame)
 	kly_signals_restore(&before);
 	errno = saved;
 	return top;
-}
-
-/*
- * The rare ways of an event.
- */
-
-void kly_emit_too_deep(struct kly_thread *t, uint64_t places)
-{
-	for (; places; places &= places - 1) {
-		uint32_t place = (uint32_t)__builtin_ctzll(places);
-		const struct kly_stream *s = kly_process.streams[place];
-
-		if (s)
-			kly_stream_lost(s, KLY_LOSS_DEPTH, 1);
-	}
-}
-
-struct many {
-	const struct kly_stream *s;
-	struct kly_writer *w;
-};
-
-static unsigned mark_all(
-	struct kly_thread *t, uint32_t level, uint64_t places, struct many *ret)
-{
-	unsigned n = 0;
-
-	for (; places; places &= places - 1) {
-		uint32_t place = (uint32_t)__builtin_ctzll(places);
-		const struct kly_stream *s = kly_process.streams[place];
-		struct kly_writer *w = &t->writers[place];
-
-		if (KLY_UNLIKELY(!s || w->serial != s->serial)) {
-			if (!kly_thread_attach(t, place))
-				continue;
-			s = kly_process.streams[place];
-		}
-		kly_lane_mark(w, s, level);
-		ret[n++] = (struct many){s, w};
-	}
-	return n;
-}
-
-void kly_emit_many(struct kly_thread *t, uint32_t level, uint64_t places, uint32_t type,
-	const struct kly_payload *payload, uint64_t where)
-{
-	struct many many[KLY_STREAMS_MAX];
-	unsigned n = mark_all(t, level, places, many);
-	uint64_t counter = 0; /* an ordered stamp serves relaxed streams too */
-
-	for (unsigned i = 0; i < n; i++) {
-		const struct kly_stream *s = many[i].s;
-
-		if (!kly_stream_takes(s, many[i].w, type))
-			continue;
-		uint64_t ticks = s->stamp == KLY_STAMP_GETTIME
-					 ? kly_clock_gettime(&s->shared->clock_last)
-					 : (counter ? counter : (counter = kly_counter_ordered()));
-		kly_lane_write(many[i].w, s, level, type, payload, where, ticks);
-	}
-	for (unsigned i = 0; i < n; i++)
-		kly_lane_finish(many[i].w, many[i].s, level);
 }

@@ -27,7 +27,13 @@ struct kly_thread {
 	struct kly_writer writers[KLY_STREAMS_MAX + 1];
 };
 
+/* Never NULL: a thread without a state has one that is nobody's, attached to no stream. */
 extern __thread struct kly_thread *kly_self __attribute__((tls_model("initial-exec")));
+
+static inline bool kly_is_registered(const struct kly_thread *t)
+{
+	return t->identity.tid != 0;
+}
 
 /* Maps the region and makes the key by which threads say that they end. 0 or -errno. */
 int kly_threads_begin(void);

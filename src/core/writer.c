@@ -55,17 +55,17 @@ static bool owned_by(uint64_t word, uint32_t slot, uint32_t level)
 }
 
 /* The chunk becomes full: its records end at pos, its newest time decides when LOOP takes it. */
-static void seal(const struct kly_stream *s, const struct kly_lane_half *half, bool pass_on)
+static void seal(const struct kly_stream *s, const struct kly_spot *spot, bool pass_on)
 {
-	struct kly_wire_chunk *chunk = kly_stream_chunk(s, half->chunk);
-	uint32_t left = half->end - half->pos;
+	struct kly_wire_chunk *chunk = kly_stream_chunk(s, spot->chunk);
+	uint32_t left = spot->end - spot->pos;
 	uint64_t room = pass_on && left >= units(s) / LEFTOVER_LEAST ? KLY_CHUNK_ROOM : 0;
 
-	chunk->used = (half->pos - chunk_start(s, half->chunk)) * 8;
-	chunk->events = half->events;
-	chunk->newest = half->last;
+	chunk->used = (spot->pos - chunk_start(s, spot->chunk)) * 8;
+	chunk->events = spot->events;
+	chunk->newest = spot->last;
 	/* Release: who sees "full" sees the head; pairs with the acquire in drain.c and in claims. */
-	kly_store_release(&s->words[half->chunk], room | (half->last & KLY_CHUNK_TIME));
+	kly_store_release(&s->words[spot->chunk], room | (spot->last & KLY_CHUNK_TIME));
 }
 
 /*
@@ -230,11 +230,17 @@ int kly_writer_attach(struct kly_writer *w, const struct kly_stream *s,
 	w->refusals = 0;
 	w->thread = *thread;
 	for (uint32_t l = 0; l < KLY_LANES; l++) {
-		w->lanes[l] = (struct kly_lane){.half = &w->lanes[l].halves[0]};
+		w->lanes[l] = (struct kly_lane){0};
 		kly_store_release(&s->slots[index].word[l], 0);
 	}
 	kly_compiler_fence(); /* a handler that comes now sees an attached writer whole, or none */
 	w->slot = &s->slots[index];
+	w->chunks = s->chunks;
+	w->shared = s->shared;
+	w->stamp = s->stamp;
+	w->max_data = s->max_data;
+	w->strong = s->strong;
+	w->unusual = s->strong || s->stamp == KLY_STAMP_GETTIME;
 	w->serial = s->serial;
 	return 0;
 }
@@ -247,8 +253,8 @@ void kly_writer_detach(struct kly_writer *w, const struct kly_stream *s)
 		return;
 	for (uint32_t l = 0; l < KLY_LANES; l++) {
 		kly_lane_heal(w, s, l);
-		if (w->lanes[l].half->end)
-			seal(s, w->lanes[l].half, true);
+		if (w->lanes[l].now.end)
+			seal(s, &w->lanes[l].now, true);
 		/* Release: after the chunk is full; pairs with the acquire in drain.c. */
 		kly_store_release(&slot->word[l], 0);
 	}
@@ -367,28 +373,28 @@ static uint32_t claim_leftover(const struct claim *c, uint32_t limit)
 	return NO_CHUNK;
 }
 
-static void put_note(const struct kly_stream *s, struct kly_lane_half *half, uint16_t note,
+static void put_note(const struct kly_stream *s, struct kly_spot *spot, uint16_t note,
 	const void *payload, uint16_t len, uint64_t ticks)
 {
-	struct kly_wire_rec *rec = (void *)(s->chunks + half->pos);
+	struct kly_wire_rec *rec = (void *)(s->chunks + spot->pos);
 
 	*rec = (struct kly_wire_rec){.type = KLY_REC_NOTE | note, .len = len};
 	if (note == KLY_NOTE_TIME)
-		half->base = ticks;
+		spot->base = ticks;
 	else
-		rec->delta = (uint32_t)(ticks - half->base);
+		rec->delta = (uint32_t)(ticks - spot->base);
 	memcpy(rec + 1, payload, len);
-	half->last = ticks;
-	half->pos += kly_rec_size(len) / 8;
+	spot->last = ticks;
+	spot->pos += kly_rec_size(len) / 8;
 }
 
-static void put_time(const struct kly_stream *s, struct kly_lane_half *half, uint64_t ticks)
+static void put_time(const struct kly_stream *s, struct kly_spot *spot, uint64_t ticks)
 {
-	put_note(s, half, KLY_NOTE_TIME, &ticks, sizeof(ticks), ticks);
+	put_note(s, spot, KLY_NOTE_TIME, &ticks, sizeof(ticks), ticks);
 }
 
 static void begin_fresh(const struct kly_stream *s, const struct kly_writer *w,
-	struct kly_lane_half *half, uint32_t index, uint64_t ticks)
+	struct kly_spot *spot, uint32_t index, uint64_t ticks)
 {
 	struct kly_wire_chunk *chunk = kly_stream_chunk(s, index);
 	uint32_t start = chunk_start(s, index);
@@ -398,7 +404,7 @@ static void begin_fresh(const struct kly_stream *s, const struct kly_writer *w,
 	kly_store_relaxed(&chunk->base, ticks);
 	__atomic_thread_fence(__ATOMIC_RELEASE); /* pairs with the acquire fence in drain.c */
 	chunk->thread = w->thread;
-	*half = (struct kly_lane_half){
+	*spot = (struct kly_spot){
 		.pos = start + sizeof(*chunk) / 8,
 		.end = start + units(s),
 		.base = ticks,
@@ -409,7 +415,7 @@ static void begin_fresh(const struct kly_stream *s, const struct kly_writer *w,
 
 /* Goes on behind what an ended thread left. Its numbers are shared memory: checked. */
 static bool resume(const struct kly_stream *s, const struct kly_writer *w,
-	struct kly_lane_half *half, uint32_t index, uint64_t ticks)
+	struct kly_spot *spot, uint32_t index, uint64_t ticks)
 {
 	const struct kly_wire_chunk *chunk = kly_stream_chunk(s, index);
 	uint32_t used = kly_load_relaxed(&chunk->used), start = chunk_start(s, index);
@@ -417,20 +423,30 @@ static bool resume(const struct kly_stream *s, const struct kly_writer *w,
 
 	if (used < sizeof(*chunk) || used % 8 || used + need > s->chunk_bytes)
 		return false;
-	*half = (struct kly_lane_half){
+	*spot = (struct kly_spot){
 		.pos = start + used / 8,
 		.end = start + units(s),
 		.events = kly_load_relaxed(&chunk->events),
 		.chunk = index,
 	};
-	put_time(s, half, ticks);
-	put_note(s, half, KLY_NOTE_THREAD, &w->thread, sizeof(w->thread), ticks);
+	put_time(s, spot, ticks);
+	put_note(s, spot, KLY_NOTE_THREAD, &w->thread, sizeof(w->thread), ticks);
 	return true;
 }
 
-static struct kly_lane_half *other_half(struct kly_lane *lane)
+/* The lane goes to its staged spot. A copy, so that a lane is found without a pointer; it is made
+ * again if it was jumped out of. */
+static void flip(struct kly_writer *w, uint32_t level)
 {
-	return &lane->halves[lane->half == &lane->halves[0]];
+	struct kly_lane *lane = &w->lanes[level];
+
+	kly_compiler_fence();
+	lane->changing = KLY_STAGED;
+	kly_compiler_fence();
+	lane->now = w->next[level];
+	kly_compiler_fence();
+	lane->changing = KLY_NOT_CHANGING;
+	kly_compiler_fence();
 }
 
 /* Everything behind the claim; done again from the start if a jump left it half-way. */
@@ -438,16 +454,13 @@ static void complete_change(struct kly_writer *w, const struct kly_stream *s, ui
 	uint32_t index, uint64_t ticks)
 {
 	struct kly_lane *lane = &w->lanes[level];
-	const struct kly_lane_half *old = lane->half;
+	const struct kly_spot *old = &lane->now;
 
-	begin_fresh(s, w, other_half(lane), index, ticks);
+	begin_fresh(s, w, &w->next[level], index, ticks);
 	if (old->end && owned_by(kly_load_relaxed(&s->words[old->chunk]), w->index, level))
 		seal(s, old, false);
 	KLY_POINT(KLY_POINT_SEALED);
-	kly_compiler_fence();
-	lane->half = other_half(lane);
-	kly_compiler_fence();
-	lane->changing = 0;
+	flip(w, level);
 	KLY_POINT(KLY_POINT_FLIPPED);
 }
 
@@ -457,11 +470,11 @@ static bool change_chunk(struct kly_writer *w, const struct kly_stream *s, uint3
 	struct kly_lane *lane = &w->lanes[level];
 	const struct claim claim = {s, w->index, level, ticks};
 
-	lane->changing = 1;
+	lane->changing = KLY_CLAIMING;
 	kly_compiler_fence();
 	uint32_t index = claim_chunk(&claim);
 	if (index == NO_CHUNK) {
-		lane->changing = 0;
+		lane->changing = KLY_NOT_CHANGING;
 		return false;
 	}
 	KLY_POINT(KLY_POINT_CLAIMED);
@@ -481,22 +494,19 @@ static bool take_leftover(struct kly_writer *w, const struct kly_stream *s, uint
 {
 	struct kly_lane *lane = &w->lanes[level];
 	const struct claim claim = {s, w->index, level, ticks};
-	bool taken = false;
 
-	lane->changing = 1;
+	lane->changing = KLY_CLAIMING;
 	kly_compiler_fence();
 	uint32_t index = claim_leftover(&claim, pool_limit(s));
-	if (index != NO_CHUNK) {
-		taken = resume(s, w, other_half(lane), index, ticks);
-		kly_compiler_fence();
-		if (taken)
-			lane->half = other_half(lane);
-		else
-			give_back(s, index);
+	if (index != NO_CHUNK && resume(s, w, &w->next[level], index, ticks)) {
+		flip(w, level);
+		return true;
 	}
+	if (index != NO_CHUNK)
+		give_back(s, index);
 	kly_compiler_fence();
-	lane->changing = 0;
-	return taken;
+	lane->changing = KLY_NOT_CHANGING;
+	return false;
 }
 
 /* A thread's first event on a level: memory for its two chunks, then one to begin with. */
@@ -517,7 +527,7 @@ static int set_up_lane(struct kly_writer *w, const struct kly_stream *s, uint32_
 }
 
 /* The state is stopped at the time of the earliest event that found no room (DESIGN.md 3). */
-static void stop_full(const struct kly_stream *s, uint64_t ticks)
+void kly_stream_stop_full(const struct kly_stream *s, uint64_t ticks)
 {
 	uint64_t seen = kly_load_acquire(&s->shared->state);
 
@@ -530,11 +540,11 @@ static void stop_full(const struct kly_stream *s, uint64_t ticks)
 static int another_chunk(struct kly_writer *w, const struct kly_stream *s, uint32_t level,
 	uint32_t size, uint64_t ticks)
 {
-	struct kly_lane *lane = &w->lanes[level];
+	const struct kly_spot *spot = &w->lanes[level].now;
 
-	if (!lane->half->end) {
+	if (!spot->end) {
 		int r = set_up_lane(w, s, level, ticks);
-		if (r < 0 || lane->half->pos + size / 8 <= lane->half->end)
+		if (r < 0 || spot->pos + size / 8 <= spot->end)
 			return r;
 		/* what another thread left is too small for this event */
 	}
@@ -544,20 +554,21 @@ static int another_chunk(struct kly_writer *w, const struct kly_stream *s, uint3
 bool kly_lane_make_room(struct kly_writer *w, const struct kly_stream *s, uint32_t level,
 	uint32_t size, uint64_t ticks)
 {
-	struct kly_lane *lane = &w->lanes[level];
-	struct kly_lane_half *half = lane->half;
+	struct kly_spot *spot = &w->lanes[level].now;
 
-	if (half->end && (size + kly_rec_size(sizeof(ticks))) / 8 <= half->end - half->pos) {
-		put_time(s, half, ticks); /* room is there, so the time was too far */
+	if (spot->end && (size + kly_rec_size(sizeof(ticks))) / 8 <= spot->end - spot->pos) {
+		put_time(s, spot, ticks); /* room is there, so the time was too far */
 		return true;
 	}
+	int saved = errno;
 	int r = another_chunk(w, s, level, size, ticks);
+	errno = saved;
 	if (r == 0) {
-		kly_lane_store(w->slot, level, lane->half->pos | KLY_LANE_IN_FLIGHT, s->strong);
+		kly_lane_store(w, level, spot->pos | KLY_LANE_IN_FLIGHT);
 		return true;
 	}
 	if (r == -ENOSPC && s->policy != KLY_POLICY_LOOP)
-		stop_full(s, ticks);
+		kly_stream_stop_full(s, ticks);
 	kly_writer_lost(w, r == -ENOMEM ? KLY_LOSS_MEMORY : KLY_LOSS_FULL);
 	return false;
 }
@@ -566,33 +577,42 @@ bool kly_lane_make_room(struct kly_writer *w, const struct kly_stream *s, uint32
 static uint32_t abandoned_claim(const struct kly_writer *w, const struct kly_stream *s,
 	uint32_t level)
 {
-	const struct kly_lane *lane = &w->lanes[level];
+	const struct kly_spot *now = &w->lanes[level].now;
 	uint32_t used = (uint32_t)kly_min(kly_load_acquire(&s->shared->chunks_used), s->chunk_count);
 
 	for (uint32_t i = 0; i < used; i++)
 		if (owned_by(kly_load_relaxed(&s->words[i]), w->index, level) &&
-			!(lane->half->end && i == lane->half->chunk))
+			!(now->end && i == now->chunk))
 			return i;
 	return NO_CHUNK;
+}
+
+static void redo_change(struct kly_writer *w, const struct kly_stream *s, uint32_t level)
+{
+	struct kly_lane *lane = &w->lanes[level];
+
+	if (lane->changing == KLY_STAGED) {
+		flip(w, level);
+		return;
+	}
+	uint32_t index = abandoned_claim(w, s, level);
+	if (index != NO_CHUNK && kly_load_relaxed(&s->words[index]) & KLY_CHUNK_RESUMED)
+		give_back(s, index);
+	else if (index != NO_CHUNK)
+		complete_change(w, s, level, index, kly_stream_now(s));
+	lane->changing = KLY_NOT_CHANGING;
 }
 
 void kly_lane_heal(struct kly_writer *w, const struct kly_stream *s, uint32_t level)
 {
 	struct kly_lane *lane = &w->lanes[level];
 
-	if (lane->changing && !KLY_SWITCH(KLY_NO_REDO)) {
-		uint32_t index = abandoned_claim(w, s, level);
-
-		if (index != NO_CHUNK && kly_load_relaxed(&s->words[index]) & KLY_CHUNK_RESUMED)
-			give_back(s, index);
-		else if (index != NO_CHUNK)
-			complete_change(w, s, level, index, kly_stream_now(s));
-		lane->changing = 0;
-	}
+	if (lane->changing && !KLY_SWITCH(KLY_NO_REDO))
+		redo_change(w, s, level);
 	uint32_t word = w->slot->word[level];
 	if (!(word & KLY_LANE_IN_FLIGHT))
 		return;
-	if ((word & ~KLY_LANE_IN_FLIGHT) == lane->half->pos) /* else the record was complete */
+	if ((word & ~KLY_LANE_IN_FLIGHT) == lane->now.pos) /* else the record was complete */
 		kly_writer_lost(w, KLY_LOSS_DIED);
-	kly_lane_publish(w, s, level);
+	kly_lane_publish(w, level);
 }

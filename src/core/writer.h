@@ -10,7 +10,9 @@
  * One event on a lane:
  *
  *   kly_lane_mark()     position | IN_FLIGHT into the slot's word: "wait for me"
- *   state, filter, time looked at only now (N-04)
+ *   time                only now; the processor must not take it earlier
+ *   state, filter       looked at after the mark (N-04); behind the time, because the loads then
+ *                       cost nothing while the counter is read
  *   kly_lane_room()     room for the record; rarely another chunk or a TIME note
  *   ...                 head and payload are written
  *   kly_lane_advance()  privately
@@ -24,11 +26,11 @@
  * Chunk changes (N-02). A handler may jump out of a change and never come back, so each step can be
  * done again by the next call on the lane, which finds `changing` set:
  *
- *   claim    compare and swap of the chunk word, which names the lane
- *   prepare  the lane's other half
- *   seal     the old chunk becomes full
- *   flip     lane->half, one store
- *   publish  the new position
+ *   CLAIMING  claim    compare and swap of the chunk word, which names the lane
+ *             stage    the lane's next place, in `next`
+ *             seal     the old chunk becomes full
+ *   STAGED    flip     lane->now = lane->next
+ *   0         publish  the new position
  */
 #ifndef KLY_CORE_WRITER_H
 #define KLY_CORE_WRITER_H
@@ -38,31 +40,41 @@
 
 #define KLY_REFUSALS_A_TRY 256u /* events between two tries to get what was refused */
 
-struct kly_lane_half {
-	uint32_t pos, end;     /* in units of 8 bytes from the stream's chunks; pos <= end */
-	uint64_t base;         /* what the next record's delta counts from */
-	uint64_t last;         /* time of the last record */
-	uint32_t events;       /* in the chunk */
-	uint32_t chunk;        /* index */
+/* Where a lane writes. */
+struct kly_spot {
+	uint32_t pos, end; /* in units of 8 bytes from the stream's chunks; pos <= end; 0: no chunk */
+	uint64_t base;     /* what the next record's delta counts from */
+	uint64_t last;     /* time of the last record */
+	uint32_t events;   /* in the chunk */
+	uint32_t chunk;    /* index */
 };
+
+enum kly_changing { KLY_NOT_CHANGING, KLY_CLAIMING, KLY_STAGED };
 
 struct kly_lane {
-	struct kly_lane_half *half; /* the one in use; its end is 0 before the first chunk */
-	uint32_t changing;          /* 1 = between claim and flip */
-	uint32_t unused;
-	struct kly_lane_half halves[2];
+	_Alignas(64) struct kly_spot now;
+	uint32_t changing; /* enum kly_changing */
 };
 
+/* What the writer needs of its stream at every event is copied here, a line to load: the way to
+ * the time stamp has as few dependent loads as can be, for the fence waits for all of them. */
 struct kly_writer {
+	_Alignas(64) uint64_t serial; /* of the stream; 0 = not attached */
 	struct kly_wire_slot *slot;
-	uint64_t serial;            /* of the stream; 0 = not attached */
-	uint32_t index;             /* of the slot */
-	uint32_t refusals;          /* events since memory or a slot was refused */
-	uint64_t failed_serial;     /* the stream that refused a slot, and why */
+	uint64_t *chunks;
+	struct kly_wire_stream_shared *shared;
+	enum kly_stamp stamp;
+	uint32_t max_data;
+	bool strong, unusual; /* unusual: not for the short way of kly_emit() */
+	uint32_t index;         /* of the slot */
+	uint32_t refusals;      /* events since memory or a slot was refused */
 	enum kly_loss failed_cause;
-	struct kly_wire_thread thread;
 	struct kly_lane lanes[KLY_LANES];
+	struct kly_spot next[KLY_LANES];
+	uint64_t failed_serial; /* the stream that refused a slot, and why */
+	struct kly_wire_thread thread;
 };
+static_assert(sizeof(struct kly_writer) == 512, "found by a shift");
 
 /*
  * Takes a slot for the thread. 0; -EAGAIN: all are taken, -ENOMEM: no memory for one more writer.
@@ -73,6 +85,9 @@ int kly_writer_attach(struct kly_writer *w, const struct kly_stream *s,
 
 /* Gives the chunks back with the room that is left in them, then the slot. NULL-safe. */
 void kly_writer_detach(struct kly_writer *w, const struct kly_stream *s);
+
+/* An event met a full stream at this time: the stop is not later than it. */
+void kly_stream_stop_full(const struct kly_stream *s, uint64_t ticks);
 
 /* Completes a chunk change that was jumped out of, and takes the lane out of flight. */
 void kly_lane_heal(struct kly_writer *w, const struct kly_stream *s, uint32_t level);
@@ -91,44 +106,43 @@ static inline void kly_writer_lost(struct kly_writer *w, enum kly_loss cause)
 	kly_add_relaxed(&w->slot->lost[cause], 1);
 }
 
-static inline void kly_lane_store(struct kly_wire_slot *slot, uint32_t level, uint32_t word,
-	bool strong)
+static inline void kly_lane_store(const struct kly_writer *w, uint32_t level, uint32_t word)
 {
 	/* Release: pairs with the reader's acquire in drain.c, who sees the position sees the
 	 * records. Strong: a full barrier stands in for the reader's membarrier(2). */
-	if (KLY_UNLIKELY(strong))
-		kly_store_seq_cst(&slot->word[level], word);
+	if (KLY_UNLIKELY(w->strong))
+		kly_store_seq_cst(&w->slot->word[level], word);
 	else
-		kly_store_release(&slot->word[level], word);
+		kly_store_release(&w->slot->word[level], word);
 }
 
-static inline void kly_lane_mark(struct kly_writer *w, const struct kly_stream *s, uint32_t level)
+static inline void kly_lane_mark(const struct kly_writer *w, uint32_t level)
 {
-	kly_lane_store(w->slot, level, w->lanes[level].half->pos | KLY_LANE_IN_FLIGHT, s->strong);
+	kly_lane_store(w, level, w->lanes[level].now.pos | KLY_LANE_IN_FLIGHT);
 	kly_compiler_fence(); /* pairs with membarrier in drain.c */
 }
 
 static inline bool kly_lane_room(struct kly_writer *w, const struct kly_stream *s, uint32_t level,
 	uint32_t size, uint64_t ticks)
 {
-	const struct kly_lane_half *half = w->lanes[level].half;
+	const struct kly_spot *spot = &w->lanes[level].now;
 
-	if (KLY_LIKELY(half->pos + size / 8 <= half->end && ticks - half->base <= UINT32_MAX))
+	if (KLY_LIKELY(spot->pos + size / 8 <= spot->end && ticks - spot->base <= UINT32_MAX))
 		return true;
 	return kly_lane_make_room(w, s, level, size, ticks);
 }
 
-static inline void kly_lane_advance(struct kly_lane_half *half, uint32_t size, uint64_t ticks)
+static inline void kly_lane_advance(struct kly_spot *spot, uint32_t size, uint64_t ticks)
 {
-	half->last = ticks;
-	half->events++;
+	spot->last = ticks;
+	spot->events++;
 	kly_compiler_fence(); /* a handler that jumps out here leaves a count too high, no gap */
-	half->pos += size / 8;
+	spot->pos += size / 8;
 }
 
-static inline void kly_lane_publish(struct kly_writer *w, const struct kly_stream *s, uint32_t level)
+static inline void kly_lane_publish(const struct kly_writer *w, uint32_t level)
 {
-	kly_lane_store(w->slot, level, w->lanes[level].half->pos, s->strong);
+	kly_lane_store(w, level, w->lanes[level].now.pos);
 }
 
 #endif

@@ -5,17 +5,20 @@
 
 #include <errno.h>
 
+static __attribute__((noinline)) void emit(
+	uint32_t type, uint64_t word, const void *data, size_t len, const void *caller)
+{
+	kly_emit(type, word, data, len, caller);
+}
+
 KLY_API void posix_trace_event(
 	trace_event_id_t event_id, const void *restrict data_ptr, size_t data_len)
 {
-	const struct kly_part part = {data_ptr, data_len};
-	const struct kly_payload payload = {&part, 1, data_len};
-
 	if (event_id - KLY_TYPE_UNNAMED >= KLY_TYPES_MAX - KLY_TYPE_UNNAMED)
 		return; /* a system type, or none */
 	uint64_t word = kly_load_relaxed(&kly_process.words[event_id]);
 	if (word != KLY_WORD_KNOWN)
-		kly_emit(event_id, word, &payload, __builtin_return_address(0));
+		emit(event_id, word, data_ptr, data_len, __builtin_return_address(0));
 }
 
 KLY_API int posix_trace_eventid_open(

@@ -1,0 +1,139 @@
+/* SPDX-License-Identifier: MIT */
+/* The general way of an event: any streams, any nesting level, a payload in pieces; see emit.h. */
+#include "core/emit.h"
+
+struct target {
+	const struct kly_stream *s;
+	struct kly_writer *w;
+};
+
+void kly_emit_refused(struct kly_writer *w, const struct kly_stream *s, uint64_t ticks)
+{
+	if (kly_state_of(kly_load_acquire(&s->shared->state)) != KLY_STATE_FULL)
+		return;
+	kly_stream_stop_full(s, ticks);
+	kly_writer_lost(w, KLY_LOSS_FULL);
+}
+
+static void copy(uint8_t *to, const struct kly_payload *p, size_t len)
+{
+	if (p->data) {
+		memcpy(to, p->data, len);
+		return;
+	}
+	for (unsigned i = 0; i < p->count && len; i++) {
+		size_t n = kly_min(p->parts[i].len, len);
+
+		if (n)
+			memcpy(to, p->parts[i].data, n);
+		to += n;
+		len -= n;
+	}
+}
+
+static void write_record(const struct target *at, uint32_t level, uint32_t type,
+	const struct kly_payload *payload, uint64_t where, uint64_t ticks)
+{
+	uint32_t len = (uint32_t)kly_min(payload->len, at->w->max_data);
+
+	if (len < payload->len)
+		type |= KLY_REC_TRUNCATED;
+	void *to = kly_lane_begin(at->w, at->s, level, type, len, where, ticks);
+	if (!to)
+		return;
+	copy(to, payload, len);
+	KLY_POINT(KLY_POINT_WRITTEN);
+	kly_lane_advance(&at->w->lanes[level].now, kly_rec_size(len), ticks);
+}
+
+static unsigned mark_all(
+	struct kly_thread *t, uint32_t level, uint64_t places, struct target *ret)
+{
+	unsigned n = 0;
+
+	for (; places; places &= places - 1) {
+		uint32_t place = (uint32_t)__builtin_ctzll(places);
+		struct kly_writer *w = &t->writers[place];
+
+		if (KLY_UNLIKELY(w->serial + 1 != kly_process.ours.keys[place]) &&
+			!kly_thread_attach(t, place))
+			continue;
+		kly_lane_mark(w, level);
+		KLY_POINT(KLY_POINT_MARKED);
+		ret[n++] = (struct target){kly_process.streams[place], w};
+	}
+	return n;
+}
+
+/* Streams that count alike share one time (N-37); an ordered one serves relaxed ones too. */
+static uint64_t stamp(const struct kly_writer *w, uint64_t *counter)
+{
+	if (w->stamp == KLY_STAMP_GETTIME)
+		return kly_clock_gettime(&w->shared->clock_last);
+	if (!*counter)
+		*counter = kly_counter_ordered();
+	return *counter;
+}
+
+static void emit_into(struct kly_thread *t, uint32_t level, uint64_t places, uint32_t type,
+	const struct kly_payload *payload, const void *caller)
+{
+	struct target targets[KLY_STREAMS_MAX];
+	uint64_t early = KLY_SWITCH(KLY_LOOK_BEFORE_MARK) ? kly_counter_ordered() : 0;
+	unsigned n = mark_all(t, level, places, targets); /* all, before any time is taken */
+	uint64_t where = kly_where(t, caller);
+
+	for (unsigned i = 0; i < n; i++) {
+		uint64_t ticks = stamp(targets[i].w, &early);
+
+		KLY_POINT(KLY_POINT_STAMPED);
+		if (kly_stream_takes(targets[i].w, targets[i].s, type, ticks))
+			write_record(&targets[i], level, type, payload, where, ticks);
+	}
+	for (unsigned i = 0; i < n; i++)
+		kly_lane_finish(targets[i].w, targets[i].s, level);
+}
+
+static void lose_too_deep(uint64_t places)
+{
+	for (; places; places &= places - 1) {
+		const struct kly_stream *s = kly_process.streams[__builtin_ctzll(places)];
+
+		if (s)
+			kly_stream_lost(s, KLY_LOSS_DEPTH, 1);
+	}
+}
+
+static bool must_ask(const struct kly_thread *t, uint64_t word)
+{
+	return !kly_is_registered(t) || !kly_process.ours.alive ||
+	       (word & (KLY_WORD_KNOWN | KLY_WORD_ASK)) != KLY_WORD_KNOWN;
+}
+
+KLY_COLD void kly_emit_general(
+	uint32_t type, uint64_t word, const struct kly_payload *payload, const void *caller)
+{
+	if (must_ask(kly_self, word))
+		word = kly_process_ask(type);
+
+	struct kly_thread *t = kly_self;
+	uint64_t places = word & KLY_WORD_STREAMS;
+	const void *frame = __builtin_frame_address(0); /* 16-byte aligned */
+	uint64_t outer = *(volatile uint64_t *)&t->top;
+	uint32_t level = 0;
+
+	if (!places)
+		return;
+	if (outer) {
+		outer = kly_thread_heal(t, frame);
+		level = outer & KLY_TOP_LEVEL;
+		if (level >= KLY_LANES) {
+			lose_too_deep(places);
+			return;
+		}
+		*(volatile uint64_t *)&t->outer[level] = outer;
+	}
+	kly_thread_enter(t, (uintptr_t)frame | (level + 1));
+	emit_into(t, level, places, type, payload, caller);
+	kly_thread_enter(t, outer);
+}
