@@ -11,17 +11,17 @@
 
 #define WAIT_NS (10 * 1000 * 1000) /* for lanes in flight, in one round */
 #define SPINS 200                  /* looks at a lane before the processor is given away */
+#define SIGHTS 64                  /* tries to see a chunk between two changes of its word */
 
 int kly_drain_init(struct kly_drain *d, const struct kly_stream *stream)
 {
 	*d = (struct kly_drain){
 		.stream = stream,
 		.chunks = calloc(stream->chunk_count, sizeof(*d->chunks)),
-		.positions = calloc(stream->slot_count * KLY_LANES, sizeof(*d->positions)),
 		.passed_over = calloc(stream->slot_count * KLY_LANES, sizeof(*d->passed_over)),
 		.ready = calloc(stream->chunk_count, sizeof(*d->ready)),
 	};
-	if (d->chunks && d->positions && d->passed_over && d->ready)
+	if (d->chunks && d->passed_over && d->ready)
 		return 0;
 	kly_drain_fini(d);
 	return -ENOMEM;
@@ -30,7 +30,6 @@ int kly_drain_init(struct kly_drain *d, const struct kly_stream *stream)
 void kly_drain_fini(struct kly_drain *d)
 {
 	free(d->chunks);
-	free(d->positions);
 	free(d->passed_over);
 	free(d->ready);
 	*d = (struct kly_drain){0};
@@ -79,42 +78,79 @@ static void look_at_lanes(struct kly_drain *d)
 			uint32_t moved = wait_for_lane(at, word, deadline);
 
 			d->passed_over[i] = moved == word ? word : 0;
-			word = moved;
 		}
-		d->positions[i] = word & ~KLY_LANE_IN_FLIGHT;
 	}
 }
 
-static struct kly_wire_chunk head_of(const struct kly_stream *s, uint32_t chunk)
+/* The bytes may be overwritten while they are copied; the caller finds out afterwards. */
+__attribute__((no_sanitize("thread"))) static void copy_racy(
+	uint64_t *to, const uint64_t *from, uint32_t bytes)
 {
-	const struct kly_wire_chunk *at = kly_stream_chunk(s, chunk);
-	struct kly_wire_chunk head = *at;
-
-	head.base = kly_load_acquire(&at->base);
-	return head;
+	for (uint32_t i = 0; i < bytes / 8; i++)
+		to[i] = *(const volatile uint64_t *)&from[i];
 }
 
-/* How many bytes of the chunk are records, by its word and the lanes' positions in this round. */
-static uint32_t find_limit(const struct kly_drain *d, uint32_t chunk, uint64_t word,
-	const struct kly_wire_chunk *head)
+static uint32_t position_of(const struct kly_stream *s, uint32_t lane)
 {
-	const struct kly_stream *s = d->stream;
+	if (lane >= s->slot_count * KLY_LANES)
+		return 0;
+	/* Acquire: pairs with the release of kly_lane_store(). */
+	return kly_load_acquire(&s->slots[lane / KLY_LANES].word[lane % KLY_LANES]) &
+	       ~KLY_LANE_IN_FLIGHT;
+}
+
+/* What one look at a chunk found: all of one filling. */
+struct sight {
+	uint64_t word;
+	struct kly_wire_chunk head;
+	uint32_t limit; /* bytes from the chunk's start that are records; 0 = none */
+};
+
+static uint32_t find_limit(
+	const struct kly_stream *s, uint32_t chunk, const struct sight *sight, uint32_t position)
+{
 	uint32_t start = chunk * (s->chunk_bytes / 8);
 	uint32_t limit = 0;
 
-	if (!(word & KLY_CHUNK_OWNED)) {
-		limit = head->used;
-	} else {
-		uint32_t lane = word & KLY_CHUNK_OWNER;
-		uint32_t position = lane < s->slot_count * KLY_LANES ? d->positions[lane] : 0;
-
-		if (position > start && position - start <= s->chunk_bytes / 8)
-			limit = (position - start) * 8;
-		else if (word & KLY_CHUNK_RESUMED)
-			limit = head->used;
-	}
+	if (!(sight->word & KLY_CHUNK_OWNED))
+		limit = sight->head.used;
+	else if (position > start && position - start <= s->chunk_bytes / 8)
+		limit = (position - start) * 8;
+	else if (sight->word & KLY_CHUNK_RESUMED)
+		limit = sight->head.used;
 	limit &= ~7u;
-	return limit > sizeof(*head) && limit <= s->chunk_bytes ? limit : 0;
+	return limit > sizeof(sight->head) && limit <= s->chunk_bytes ? limit : 0;
+}
+
+/*
+ * Word, position and head are of one filling if they are read in this order and the word is the
+ * same afterwards. A lane publishes its place elsewhere before it claims this chunk again, so a
+ * position read behind the word is not that of an earlier filling; and who sees a position in the
+ * chunk sees its head. A position that was read earlier, in the round's look at the lanes, may be
+ * of an earlier filling: in LOOP a lane can come round in the meantime.
+ */
+static bool try_to_see(const struct kly_stream *s, uint32_t chunk, struct sight *ret)
+{
+	/* Acquire: pairs with the release of seal() and of the claims. */
+	ret->word = kly_load_acquire(&s->words[chunk]);
+	uint32_t position = ret->word & KLY_CHUNK_OWNED
+				    ? position_of(s, ret->word & KLY_CHUNK_OWNER)
+				    : 0;
+
+	copy_racy((uint64_t *)&ret->head, (const uint64_t *)kly_stream_chunk(s, chunk),
+		sizeof(ret->head));
+	ret->limit = find_limit(s, chunk, ret, position);
+	__atomic_thread_fence(__ATOMIC_ACQUIRE); /* pairs with the releases of the word */
+	return kly_load_relaxed(&s->words[chunk]) == ret->word;
+}
+
+/* False: the chunk changes hands all the time, which only damage can do. */
+static bool see(const struct kly_stream *s, uint32_t chunk, struct sight *ret)
+{
+	for (int i = 0; i < SIGHTS; i++)
+		if (try_to_see(s, chunk, ret))
+			return true;
+	return false;
 }
 
 static void forget(struct kly_drain *d, struct kly_drain_chunk *c)
@@ -135,24 +171,18 @@ static void begin_filling(struct kly_drain_chunk *c, const struct kly_wire_chunk
 
 static void look_at_chunk(struct kly_drain *d, uint32_t chunk)
 {
-	const struct kly_stream *s = d->stream;
 	struct kly_drain_chunk *c = &d->chunks[chunk];
-	/* Acquire: pairs with the release of seal() and of the claims. */
-	uint64_t word = kly_load_acquire(&s->words[chunk]);
+	struct sight sight;
 
-	if (!word)
+	if (!kly_load_relaxed(&d->stream->words[chunk]) || !see(d->stream, chunk, &sight) ||
+		!sight.limit)
 		return;
-	struct kly_wire_chunk head = head_of(s, chunk);
-	uint32_t limit = find_limit(d, chunk, word, &head);
-
-	if (!limit)
-		return;
-	if (c->filling != head.base) {
+	if (c->filling != sight.head.base) {
 		forget(d, c);
-		begin_filling(c, &head);
+		begin_filling(c, &sight.head);
 	}
-	c->limit = (uint32_t)kly_max(c->limit, limit);
-	c->whole = !(word & KLY_CHUNK_OWNED);
+	c->limit = (uint32_t)kly_max(c->limit, sight.limit);
+	c->whole = !(sight.word & KLY_CHUNK_OWNED);
 	if (c->offset < c->limit)
 		d->ready[d->ready_count++] = chunk;
 	else if (c->whole)
@@ -186,14 +216,6 @@ static bool still_same(struct kly_drain *d, uint32_t chunk)
 	/* The horizon was raised before the chunk was taken. */
 	d->horizon = kly_max(d->horizon, kly_load_acquire(&s->shared->horizon));
 	return false;
-}
-
-/* The bytes may be overwritten while they are copied; still_same() tells. */
-__attribute__((no_sanitize("thread"))) static void copy_racy(
-	uint64_t *to, const uint64_t *from, uint32_t bytes)
-{
-	for (uint32_t i = 0; i < bytes / 8; i++)
-		to[i] = *(const volatile uint64_t *)&from[i];
 }
 
 uint32_t kly_drain_copy(struct kly_drain *d, uint32_t chunk, void *buffer, struct kly_run *run)
@@ -255,6 +277,11 @@ void kly_drain_taken(struct kly_drain *d, uint32_t chunk, const struct kly_run_e
 		c->filling = 0;
 		c->offset = c->limit = c->given = 0;
 	}
+}
+
+void kly_drain_taken_late(struct kly_drain *d, uint32_t events)
+{
+	d->taken_before_overwritten += events;
 }
 
 void kly_drain_losses(const struct kly_drain *d, uint64_t ret[KLY_LOSS_CAUSES])

@@ -5,7 +5,7 @@
  * A round looks at the stream once and finds out what is there and how far it may be trusted:
  *
  *   T = ordered time; barrier for all writers; wait for each lane in flight to move, 10 ms in all
- *   (a lane passed over is not waited for again until it moves, N-05); positions of the lanes;
+ *   (a lane passed over is not waited for again until it moves, N-05);
  *   then, chunk by chunk, up to where it is filled
  *
  * All events up to T are then in reach, but for those of lanes passed over. Each chunk has a cursor
@@ -37,7 +37,6 @@ struct kly_drain_chunk {
 struct kly_drain {
 	const struct kly_stream *stream;
 	struct kly_drain_chunk *chunks; /* stream->chunk_count */
-	uint32_t *positions;            /* of the lanes, in this round */
 	uint32_t *passed_over;          /* words of lanes that were waited for in vain; 0 = none */
 	uint32_t *ready;                /* chunks with something to take */
 	uint32_t ready_count;
@@ -67,6 +66,9 @@ bool kly_drain_peek(struct kly_drain *d, uint32_t chunk, uint64_t *ret_time);
 
 /* Moves the cursor behind what was copied, and frees the chunk if it was full and that was all. */
 void kly_drain_taken(struct kly_drain *d, uint32_t chunk, const struct kly_run_extent *extent);
+
+/* The same for a copy of a filling that the cursor has left meanwhile: its events were given. */
+void kly_drain_taken_late(struct kly_drain *d, uint32_t events);
 
 /* Losses by cause, as far as they are known now: what writers counted, without what was taken
  * before it was overwritten. */

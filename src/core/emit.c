@@ -7,9 +7,11 @@ struct target {
 	struct kly_writer *w;
 };
 
-void kly_emit_refused(struct kly_writer *w, const struct kly_stream *s, uint64_t ticks)
+/* state is the one that decided: by now a reader may have let the stream go on. */
+void kly_emit_refused(
+	struct kly_writer *w, const struct kly_stream *s, enum kly_state state, uint64_t ticks)
 {
-	if (kly_state_of(kly_load_acquire(&s->shared->state)) != KLY_STATE_FULL)
+	if (state != KLY_STATE_FULL)
 		return;
 	kly_stream_stop_full(s, ticks);
 	kly_writer_lost(w, KLY_LOSS_FULL);

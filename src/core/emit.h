@@ -37,7 +37,8 @@ void kly_emit_general(
 
 /* The stream does not run: nothing is to be written. If it is full, the event is lost, and it may be
  * earlier than the one that found it full. */
-void kly_emit_refused(struct kly_writer *w, const struct kly_stream *s, uint64_t ticks);
+void kly_emit_refused(
+	struct kly_writer *w, const struct kly_stream *s, enum kly_state state, uint64_t ticks);
 
 /* Whether the stream takes the event; asked only after the lane was marked. An event that finds the
  * stream full is lost; one that finds it suspended, or is filtered, never was. */
@@ -51,7 +52,7 @@ static inline bool kly_stream_takes(
 		return false;
 	if (KLY_LIKELY(state == KLY_STATE_RUNNING))
 		return true;
-	kly_emit_refused(w, s, ticks);
+	kly_emit_refused(w, s, state, ticks);
 	return false;
 }
 

@@ -13,6 +13,7 @@ struct kly_piece {
 	struct kly_run run; /* first: the order hands this back */
 	uint32_t chunk;     /* NO_CHUNK: made up here */
 	uint32_t bytes;     /* of a made-up one */
+	uint64_t filling;   /* of the chunk, when it was copied */
 	struct kly_piece *next;
 	_Alignas(8) uint8_t copy[];
 };
@@ -90,8 +91,27 @@ static int load(void *context, struct kly_run *run)
 	run->bytes = p->copy;
 	run->size = 0; /* overwritten: a run without events */
 	(void)kly_drain_copy(&r->drain, p->chunk, p->copy, run);
+	p->filling = r->drain.chunks[p->chunk].filling;
 	raise_horizon(r);
 	return 0;
+}
+
+/* Rounds go on while a copy is in use: LOOP may have overwritten what it was made of. */
+static void take(struct kly_reader *r, const struct kly_piece *p)
+{
+	const struct kly_run *run = &p->run;
+	const struct kly_run_extent used = {
+		.bytes = run->damaged ? run->size : run->offset,
+		.events = run->given,
+		.base = run->base,
+		.thread = run->thread,
+		.damaged = run->damaged,
+	};
+
+	if (r->drain.chunks[p->chunk].filling == p->filling)
+		kly_drain_taken(&r->drain, p->chunk, &used);
+	else
+		kly_drain_taken_late(&r->drain, used.events);
 }
 
 static void unload(void *context, struct kly_run *run)
@@ -100,16 +120,8 @@ static void unload(void *context, struct kly_run *run)
 	struct kly_piece *p = (struct kly_piece *)run;
 	uint32_t chunk = p->chunk;
 
-	if (chunk != NO_CHUNK && run->loaded && run->size) {
-		const struct kly_run_extent used = {
-			.bytes = run->damaged ? run->size : run->offset,
-			.events = run->given,
-			.base = run->base,
-			.thread = run->thread,
-			.damaged = run->damaged,
-		};
-		kly_drain_taken(&r->drain, chunk, &used);
-	}
+	if (chunk != NO_CHUNK && run->loaded && run->size)
+		take(r, p);
 	put_piece(r, p);
 	if (chunk == NO_CHUNK)
 		return;

@@ -513,17 +513,26 @@ static bool take_leftover(struct kly_writer *w, const struct kly_stream *s, uint
 static int set_up_lane(struct kly_writer *w, const struct kly_stream *s, uint32_t level,
 	uint64_t ticks)
 {
-	if (w->refusals++ % KLY_REFUSALS_A_TRY)
+	if (w->refusals && w->refusals++ % KLY_REFUSALS_A_TRY)
 		return -ENOMEM;
 	/* Release: pairs with lanes_in_use(). This thread alone writes its byte. */
 	kly_store_release(&s->lanes[w->index],
 		kly_load_relaxed(&s->lanes[w->index]) | (uint8_t)(1u << level));
-	if (kly_stream_reserve(s, s->base_chunks + 2 * lanes_in_use(s), 0) < 0)
+	if (kly_stream_reserve(s, s->base_chunks + 2 * lanes_in_use(s), 0) < 0) {
+		w->refusals = 1;
 		return -ENOMEM;
+	}
 	w->refusals = 0;
 	if (take_leftover(w, s, level, ticks) || change_chunk(w, s, level, ticks))
 		return 0;
 	return -ENOSPC;
+}
+
+/* Of a stream that was started again since, an event from before says nothing. */
+static bool may_stop(uint64_t state, uint64_t ticks)
+{
+	return (kly_state_of(state) == KLY_STATE_RUNNING && kly_state_time(state) < ticks) ||
+	       (kly_state_of(state) == KLY_STATE_FULL && kly_state_time(state) > ticks);
 }
 
 /* The state is stopped at the time of the earliest event that found no room (DESIGN.md 3). */
@@ -531,8 +540,7 @@ void kly_stream_stop_full(const struct kly_stream *s, uint64_t ticks)
 {
 	uint64_t seen = kly_load_acquire(&s->shared->state);
 
-	while (kly_state_of(seen) == KLY_STATE_RUNNING ||
-		(kly_state_of(seen) == KLY_STATE_FULL && kly_state_time(seen) > ticks))
+	while (may_stop(seen, ticks))
 		if (kly_cas_acq_rel(&s->shared->state, &seen, kly_state_word(KLY_STATE_FULL, ticks)))
 			return;
 }
