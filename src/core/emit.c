@@ -112,6 +112,48 @@ static bool must_ask(const struct kly_thread *t, uint64_t word)
 	       (word & (KLY_WORD_KNOWN | KLY_WORD_ASK)) != KLY_WORD_KNOWN;
 }
 
+void kly_emit_elsewhere(
+	uint32_t type, uint64_t word, const void *data, size_t len, const void *caller)
+{
+	uint64_t places = word ^ KLY_WORD_KNOWN;
+
+	/* Where the word means "ask", place 0 or 63 is left, which no writer is attached to. */
+	if (places == UINT64_C(1) << KLY_FIRST_PLACE)
+		kly_emit_usual(type, word, KLY_FIRST_PLACE, data, len, caller);
+	else if (places & (places - 1))
+		kly_emit_unusual(type, word, data, len, caller);
+	else
+		kly_emit_usual(type, word, (uint32_t)__builtin_ctzll(places), data, len, caller);
+}
+
+KLY_COLD void kly_emit_unusual(
+	uint32_t type, uint64_t word, const void *data, size_t len, const void *caller)
+{
+	const struct kly_payload payload = {.data = data ? data : "", .len = len};
+
+	kly_emit_general(type, word, &payload, caller);
+}
+
+/* The time is taken; now all that may be is looked at in its order. */
+KLY_COLD void kly_emit_rest(struct kly_thread *t, uint32_t place, uint64_t what, const void *data,
+	const void *caller, uint64_t ticks)
+{
+	const struct target at = {kly_process.streams[place], &t->writers[place]};
+	const struct kly_payload payload = {.data = data ? data : "", .len = what >> 16};
+	uint32_t type = what & KLY_REC_TYPE;
+
+	if (kly_stream_takes(at.w, at.s, type, ticks))
+		write_record(&at, 0, type, &payload, kly_where(t, caller), ticks);
+	kly_lane_finish(at.w, at.s, 0);
+	kly_thread_enter(t, 0);
+}
+
+KLY_COLD void kly_emit_wake(struct kly_thread *t, uint32_t place)
+{
+	kly_wake(kly_process.streams[place]);
+	kly_thread_enter(t, 0);
+}
+
 KLY_COLD void kly_emit_general(
 	uint32_t type, uint64_t word, const struct kly_payload *payload, const void *caller)
 {
