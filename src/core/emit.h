@@ -111,6 +111,50 @@ static inline uint64_t kly_stamp_usual(const struct kly_writer *w)
 							 : kly_counter_relaxed();
 }
 
+/* kly_lane_mark(), for a writer that need not be strong. */
+static inline void kly_mark_usual(struct kly_writer *w)
+{
+	kly_store_release(&w->slot->word[0], w->lanes[0].now.pos | KLY_LANE_IN_FLIGHT);
+	kly_compiler_fence(); /* pairs with membarrier in drain.c */
+	KLY_POINT(KLY_POINT_MARKED);
+}
+
+/* Writes and publishes the record, unless there is something to be looked at first. */
+static inline __attribute__((always_inline)) bool kly_put_usual(struct kly_thread *t,
+	struct kly_writer *w, uint32_t type, const void *data, size_t len, const void *caller,
+	uint64_t ticks)
+{
+	struct kly_spot *spot = &w->lanes[0].now;
+	const uint32_t size = kly_rec_size((uint32_t)len);
+	uint64_t delta = ticks - spot->base;
+
+	/* Acquire: pairs with the release of a state or filter change (N-04). */
+	if (KLY_UNLIKELY(
+		    kly_state_of(kly_load_acquire(&w->shared->state)) != KLY_STATE_RUNNING ||
+		    kly_load_acquire(&w->shared->filter[type / 64]) >> type % 64 & 1 ||
+		    delta > UINT32_MAX || spot->pos + size / 8 > spot->end ||
+		    (len != 8 && len > w->max_data)))
+		return false;
+
+	uint64_t *rec = w->chunks + spot->pos;
+
+	rec[0] = type | len << 16 | delta << 32; /* struct kly_wire_rec, in one store */
+	rec[1] = (uintptr_t)caller;              /* a user's: below 2^48 */
+	memcpy((uint8_t *)&rec[1] + 6, t->cpu, sizeof(uint16_t));
+	if (len == 8)
+		memcpy(&rec[2], data, 8);
+	else
+		memcpy(&rec[2], data, len);
+	KLY_POINT(KLY_POINT_WRITTEN);
+	kly_lane_advance(spot, size, ticks);
+	kly_store_release(&w->slot->word[0], spot->pos); /* kly_lane_publish() */
+	KLY_POINT(KLY_POINT_PUBLISHED);
+	/* Waiters are looked at after the position: a reader sets them, passes the barrier, then
+	 * looks (N-12). */
+	kly_compiler_fence();
+	return true;
+}
+
 /*
  * One stream, nothing interrupted, a payload in one piece. word: the type's enable word. place: the
  * only one in it; a constant if it can be, for then nothing waits for the word. caller: the address
@@ -135,48 +179,21 @@ static inline __attribute__((always_inline)) void kly_emit_usual(uint32_t type, 
 		return;
 	}
 
-	struct kly_spot *spot = &w->lanes[0].now;
-	const uint32_t size = kly_rec_size((uint32_t)len);
 	uint64_t ticks = 0;
 
 	if (KLY_SWITCH(KLY_LOOK_BEFORE_MARK)) {
 		ticks = kly_stamp_usual(w);
 		KLY_POINT(KLY_POINT_STAMPED);
 	}
-	kly_store_release(&w->slot->word[0], spot->pos | KLY_LANE_IN_FLIGHT); /* kly_lane_mark() */
-	kly_compiler_fence();
-	KLY_POINT(KLY_POINT_MARKED);
+	kly_mark_usual(w);
 	if (!KLY_SWITCH(KLY_LOOK_BEFORE_MARK)) {
 		ticks = kly_stamp_usual(w);
 		KLY_POINT(KLY_POINT_STAMPED);
 	}
-
-	uint64_t delta = ticks - spot->base;
-	/* Acquire: pairs with the release of a state or filter change (N-04). */
-	if (KLY_UNLIKELY(
-		    kly_state_of(kly_load_acquire(&w->shared->state)) != KLY_STATE_RUNNING ||
-		    kly_load_acquire(&w->shared->filter[type / 64]) >> type % 64 & 1 ||
-		    delta > UINT32_MAX || spot->pos + size / 8 > spot->end ||
-		    (len != 8 && len > w->max_data))) {
+	if (KLY_UNLIKELY(!kly_put_usual(t, w, type, data, len, caller, ticks))) {
 		kly_emit_rest(t, place, type | (uint64_t)len << 16, data, caller, ticks);
 		return;
 	}
-
-	uint64_t *rec = w->chunks + spot->pos;
-
-	rec[0] = type | len << 16 | delta << 32; /* struct kly_wire_rec, in one store */
-	rec[1] = (uintptr_t)caller; /* a user's: below 2^48 */
-	memcpy((uint8_t *)&rec[1] + 6, t->cpu, sizeof(uint16_t));
-	if (len == 8)
-		memcpy(&rec[2], data, 8);
-	else
-		memcpy(&rec[2], data, len);
-	KLY_POINT(KLY_POINT_WRITTEN);
-	kly_lane_advance(spot, size, ticks);
-	kly_store_release(&w->slot->word[0], spot->pos); /* kly_lane_publish() */
-	KLY_POINT(KLY_POINT_PUBLISHED);
-	/* After the position: a reader sets waiters, passes the barrier, then looks (N-12). */
-	kly_compiler_fence();
 	if (KLY_UNLIKELY(kly_load_relaxed(&w->shared->waiters))) {
 		kly_emit_wake(t, place);
 		return;
