@@ -124,6 +124,12 @@ static KLY_COLD void put_rest(struct kly_thread *t, uint32_t place, uint32_t typ
 	kly_lane_finish(at.w, at.s, 0);
 }
 
+void kly_emit_first(uint32_t type, const void *data, const void *caller)
+{
+	kly_emit_usual(type, KLY_WORD_KNOWN | UINT64_C(1) << KLY_FIRST_PLACE, KLY_FIRST_PLACE, data,
+		8, caller);
+}
+
 /* Whether all places have usual writers; then their lanes are marked. */
 static bool mark_usual(struct kly_thread *t, uint64_t places)
 {

@@ -119,6 +119,8 @@ static inline void kly_mark_usual(struct kly_writer *w)
 	KLY_POINT(KLY_POINT_MARKED);
 }
 
+#define KLY_PREFETCH_AHEAD 1024
+
 /* Writes and publishes the record, unless there is something to be looked at first. */
 static inline __attribute__((always_inline)) bool kly_put_usual(struct kly_thread *t,
 	struct kly_writer *w, uint32_t type, const void *data, size_t len, const void *caller,
@@ -141,10 +143,14 @@ static inline __attribute__((always_inline)) bool kly_put_usual(struct kly_threa
 	rec[0] = type | len << 16 | delta << 32; /* struct kly_wire_rec, in one store */
 	rec[1] = (uintptr_t)caller;              /* a user's: below 2^48 */
 	memcpy((uint8_t *)&rec[1] + 6, t->cpu, sizeof(uint16_t));
-	if (len == 8)
+	if (len == 8) {
 		memcpy(&rec[2], data, 8);
-	else
+	} else {
+		/* The next event's lines, which the copy will want to own. */
+		for (uint32_t ahead = 0; ahead < size; ahead += 64)
+			__builtin_prefetch((const uint8_t *)rec + KLY_PREFETCH_AHEAD + ahead, 1);
 		memcpy(&rec[2], data, len);
+	}
 	KLY_POINT(KLY_POINT_WRITTEN);
 	kly_lane_advance(spot, size, ticks);
 	kly_store_release(&w->slot->word[0], spot->pos); /* kly_lane_publish() */
@@ -207,12 +213,16 @@ void kly_emit_elsewhere(
 
 #define KLY_FIRST_PLACE 1u
 
-/* word: not KLY_WORD_KNOWN alone. */
+/* The most usual of all: 8 bytes into the first place. */
+void kly_emit_first(uint32_t type, const void *data, const void *caller);
+
+/* word: not KLY_WORD_KNOWN alone. Two last calls, so that a trace point that nobody wants has no
+ * frame to make either. */
 static inline __attribute__((always_inline)) void kly_emit(
 	uint32_t type, uint64_t word, const void *data, size_t len, const void *caller)
 {
 	if (KLY_LIKELY(len == 8 && word == (KLY_WORD_KNOWN | UINT64_C(1) << KLY_FIRST_PLACE)))
-		kly_emit_usual(type, word, KLY_FIRST_PLACE, data, 8, caller);
+		kly_emit_first(type, data, caller);
 	else
 		kly_emit_elsewhere(type, word, data, len, caller);
 }
