@@ -6,6 +6,8 @@
  *                                       surrounds it in program order: its value obeys causality
  *                                       between threads
  *   uint64_t kly_counter_relaxed(void)  the same, but the processor may read it early
+ *   void kly_counter_fence(void)        makes a later kly_counter_relaxed() an ordered one with
+ *                                       regard to all that is before the fence
  *   bool kly_counter_usable(void)       it counts at one rate, on all processors alike
  *   uint64_t kly_counter_frequency(void)  nominal ticks a second, 0 = the processor doesn't say
  *   void *kly_thread_pointer(void)      what the C library's thread offsets count from

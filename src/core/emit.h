@@ -105,12 +105,6 @@ void kly_emit_rest(struct kly_thread *t, uint32_t place, uint64_t what, const vo
 	const void *caller, uint64_t ticks);
 void kly_emit_wake(struct kly_thread *t, uint32_t place);
 
-static inline uint64_t kly_stamp_usual(const struct kly_writer *w)
-{
-	return KLY_LIKELY(w->stamp == KLY_STAMP_ORDERED) ? kly_counter_ordered()
-							 : kly_counter_relaxed();
-}
-
 /* kly_lane_mark(), for a writer that need not be strong. */
 static inline void kly_mark_usual(struct kly_writer *w)
 {
@@ -172,6 +166,12 @@ static inline __attribute__((always_inline)) void kly_emit_usual(uint32_t type, 
 	struct kly_thread *t = kly_self;
 	struct kly_writer *w = &t->writers[place];
 
+	/*
+	 * The fence is for what the program did before, and waits for it; so it comes first, and what
+	 * is to be done before the time is taken need not be waited for.
+	 */
+	if (KLY_LIKELY(w->stamp == KLY_STAMP_ORDERED))
+		kly_counter_fence();
 	if (KLY_UNLIKELY(*(volatile uint64_t *)&t->top)) {
 		kly_emit_unusual(type, word, data, len, caller);
 		return;
@@ -188,12 +188,12 @@ static inline __attribute__((always_inline)) void kly_emit_usual(uint32_t type, 
 	uint64_t ticks = 0;
 
 	if (KLY_SWITCH(KLY_LOOK_BEFORE_MARK)) {
-		ticks = kly_stamp_usual(w);
+		ticks = kly_counter_relaxed();
 		KLY_POINT(KLY_POINT_STAMPED);
 	}
 	kly_mark_usual(w);
 	if (!KLY_SWITCH(KLY_LOOK_BEFORE_MARK)) {
-		ticks = kly_stamp_usual(w);
+		ticks = kly_counter_relaxed();
 		KLY_POINT(KLY_POINT_STAMPED);
 	}
 	if (KLY_UNLIKELY(!kly_put_usual(t, w, type, data, len, caller, ticks))) {

@@ -16,6 +16,10 @@ static inline uint64_t kly_counter_ordered(void)
 	return 0;
 }
 
+static inline void kly_counter_fence(void)
+{
+}
+
 static inline bool kly_counter_usable(void)
 {
 	return false;

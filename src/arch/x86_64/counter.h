@@ -17,12 +17,15 @@ static inline uint64_t kly_counter_relaxed(void)
 
 /* lfence waits until all earlier loads are done, so the time stamp can't precede the load that
  * showed another thread's event. A locked instruction before, or a fence after, does not do it. */
+static inline void kly_counter_fence(void)
+{
+	__asm__ volatile("lfence" ::: "memory");
+}
+
 static inline uint64_t kly_counter_ordered(void)
 {
-	uint32_t low, high;
-
-	__asm__ volatile("lfence\n\trdtsc" : "=a"(low), "=d"(high)::"memory");
-	return (uint64_t)high << 32 | low;
+	kly_counter_fence();
+	return kly_counter_relaxed();
 }
 
 static inline bool kly_counter_usable(void)
