@@ -130,8 +130,8 @@ static int open_first(bool make)
 	char path[256];
 
 	for (unsigned i = 0; candidate(i, path) == 0; i++) {
-		if (make)
-			(void)mkdir(path, 0700);
+		if (make && mkdir(path, 0700) == 0)
+			(void)chmod(path, 0700); /* whatever the umask is */
 		int fd = open_usable(path);
 		if (fd >= 0)
 			return fd;
@@ -182,7 +182,10 @@ int kly_runtime_create_file(int directory, const char *name)
 {
 	int fd = openat(directory, name, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
 
-	return fd < 0 ? -errno : fd;
+	if (fd < 0)
+		return -errno;
+	(void)fchmod(fd, 0600); /* whatever the umask is */
+	return fd;
 }
 
 static bool is_dead(const struct kly_identity *who)
