@@ -20,6 +20,7 @@
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/signalfd.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
@@ -30,6 +31,9 @@
 #define FIFO_RETRY_MS 50
 #define DEFAULT_STREAM_BYTES (UINT64_C(16) << 20)
 #define SIGNALLED 128 /* the shell's way: 128 + signal */
+#define SLOT_ADDRESS_BYTES (UINT64_C(128) << 10) /* about what a thread may take of a stream */
+#define SLOTS_LEAST 64
+#define SLOTS_MOST 4096
 #define SECOND_NS UINT64_C(1000000000)
 
 struct request {
@@ -52,6 +56,7 @@ struct recording {
 	uint32_t incarnation; /* the last one that is in the log */
 	int disk_error;       /* the last write failed with it; told once */
 	uint64_t end_ns;      /* CLOCK_MONOTONIC: when -d ends the recording */
+	bool ended; /* the program */
 	bool recording;
 	bool failed;
 };
@@ -215,28 +220,55 @@ static void note_disk(struct recording *r, int e)
 	r->disk_error = e;
 }
 
-/* Which program the process runs, when it has begun another one than we have run. */
-static int note_incarnation(struct recording *r)
+/* Whether the image is what we have run: its arguments are. */
+static bool is_first(const struct recording *r, const struct kly_wire_image *image)
+{
+	size_t bytes = kly_min(image->args_bytes, r->launch.args_bytes);
+
+	return image->incarnation == 1 &&
+	       memcmp(image->text + image->exe_bytes, r->launch.args, bytes) == 0;
+}
+
+/* Which programs the process has begun since the last time, other than the one that we have run. */
+static int note_incarnations(struct recording *r)
 {
 	uint32_t now = kly_session_incarnation(&r->session);
-	int e = 0;
+	struct kly_wire_image image;
 
-	if (now != r->incarnation && now > 1)
-		e = kly_collect_process(&r->collect, r->launch.pid, now, NULL, NULL, 0);
-	if (e == 0)
-		r->incarnation = now;
-	return e;
+	if (now > r->incarnation + KLY_IMAGES)
+		r->incarnation = now - KLY_IMAGES; /* the others have not been kept */
+	while (r->incarnation != now) {
+		uint32_t next = r->incarnation + 1;
+		int e = 0;
+
+		if (!kly_session_image(&r->session, next, &image)) {
+			if (next == now && !r->ended)
+				return 0; /* it is about to tell */
+		} else if (!is_first(r, &image)) {
+			e = kly_collect_process(&r->collect, r->launch.pid, next, image.text,
+				image.text + image.exe_bytes, image.args_bytes);
+		}
+		if (e < 0)
+			return e;
+		r->incarnation = next;
+	}
+	return 0;
 }
+
+static void end_recording(struct recording *r);
 
 /* How long the stream may be left alone. */
 static int drain(struct recording *r)
 {
+	int e = note_incarnations(r);
 	if (r->session.stream.policy != KLY_POLICY_FLUSH)
-		return POLL_MS; /* written when recording ends */
-
-	int e = note_incarnation(r);
+		return POLL_MS; /* events are written when recording ends */
 	if (e == 0)
 		e = kly_collect_round(&r->collect);
+	if (e == -EPIPE) { /* its reader has left, and nobody can come back */
+		end_recording(r);
+		return -1;
+	}
 	note_disk(r, e);
 	if (e < 0)
 		return DISK_RETRY_MS;
@@ -254,13 +286,25 @@ static const char *why_nothing(const struct kly_launch *l)
 	return "it did not load the library (set-uid, or no memory?)";
 }
 
+static void note_nothing(const struct recording *r)
+{
+	const char *program = r->request->program[0];
+
+	if (!kly_session_incarnation(&r->session))
+		kly_cli_error("%s: nothing was recorded: %s", program, why_nothing(&r->launch));
+	else if (kly_session_is_refused(&r->session))
+		kly_cli_error("%s: it had no address space for the stream (%zu bytes): nothing was "
+			      "recorded",
+			program, r->session.stream.total_bytes);
+}
+
 static void end_recording(struct recording *r)
 {
 	if (!r->recording)
 		return;
 	r->recording = false;
 	(void)kly_control_stop(&r->session.control, NULL);
-	int e = note_incarnation(r);
+	int e = note_incarnations(r);
 	if (e == 0)
 		e = kly_collect_rest(&r->collect);
 	int closed = kly_log_writer_close(r->writer, kly_stream_now(&r->session.stream), false);
@@ -270,9 +314,7 @@ static void end_recording(struct recording *r)
 		kly_cli_error("%s: %s; what was written before can be read", r->path, strerror(-e));
 		r->failed = true;
 	}
-	if (!r->incarnation)
-		kly_cli_error("%s: nothing was recorded: %s", r->request->program[0],
-			why_nothing(&r->launch));
+	note_nothing(r);
 	kly_collect_fini(&r->collect);
 	kly_session_close(&r->session);
 }
@@ -335,6 +377,7 @@ static int watch(struct recording *r)
 	for (;;) {
 		bool ended = waitpid(r->launch.pid, &status, WNOHANG) == r->launch.pid;
 
+		r->ended = ended;
 		if (ended)
 			break;
 		if (r->recording && r->end_ns && now_ns() >= r->end_ns)
@@ -352,6 +395,9 @@ static int fail_session(const struct recording *r, const struct kly_stream_optio
 		kly_cli_error("no room in shared memory for a stream of %" PRIu64
 			      " bytes (it needs %" PRIu64 "); -s makes it smaller",
 			o->min_bytes, kly_stream_reserve_bytes(o));
+	else if (e == -EINVAL)
+		kly_cli_error("-s: %" PRIu64 " bytes: must be at most %" PRIu64, o->min_bytes,
+			KLY_STREAM_BYTES_MAX);
 	else if (e == -ENOENT)
 		kly_cli_error("no runtime directory: neither /dev/shm nor /run/user can be used");
 	else
@@ -422,6 +468,18 @@ static int record(const struct request *request, const struct kly_stream_options
 	return status == KLY_EXIT_OK && r.failed ? KLY_EXIT_FAILED : status;
 }
 
+/* How many threads may be alive: all of a stream is mapped, so where address space is short it
+ * shall not take more than an eighth. 0: the usual number. */
+static uint32_t choose_slots(void)
+{
+	struct rlimit limit;
+
+	if (getrlimit(RLIMIT_AS, &limit) < 0 || limit.rlim_cur == RLIM_INFINITY)
+		return 0;
+	uint64_t slots = limit.rlim_cur / 8 / SLOT_ADDRESS_BYTES;
+	return (uint32_t)kly_min(kly_max(slots, SLOTS_LEAST), SLOTS_MOST);
+}
+
 int kly_cmd_record(int argc, char **argv)
 {
 	struct request request = {.policy = "flush", .stream_bytes = DEFAULT_STREAM_BYTES};
@@ -458,5 +516,6 @@ int kly_cmd_record(int argc, char **argv)
 	request.program = argv + 1;
 	options.name = argv[1];
 	options.min_bytes = request.stream_bytes;
+	options.slot_count = choose_slots();
 	return record(&request, &options);
 }
