@@ -54,12 +54,17 @@ static bool owned_by(uint64_t word, uint32_t slot, uint32_t level)
 	return word & KLY_CHUNK_OWNED && (word & KLY_CHUNK_OWNER) == (slot << 2 | level);
 }
 
+/* Whether a chunk with so much left is worth to be passed on to another thread. */
+static uint64_t room_bit(const struct kly_stream *s, uint32_t left_units)
+{
+	return left_units >= units(s) / LEFTOVER_LEAST ? KLY_CHUNK_ROOM : 0;
+}
+
 /* The chunk becomes full: its records end at pos, its newest time decides when LOOP takes it. */
 static void seal(const struct kly_stream *s, const struct kly_spot *spot, bool pass_on)
 {
 	struct kly_wire_chunk *chunk = kly_stream_chunk(s, spot->chunk);
-	uint32_t left = spot->end - spot->pos;
-	uint64_t room = pass_on && left >= units(s) / LEFTOVER_LEAST ? KLY_CHUNK_ROOM : 0;
+	uint64_t room = pass_on ? room_bit(s, spot->end - spot->pos) : 0;
 
 	chunk->used = (spot->pos - chunk_start(s, spot->chunk)) * 8;
 	chunk->events = spot->events;
@@ -116,7 +121,7 @@ static void bury_chunk(const struct kly_stream *s, uint32_t index, uint64_t word
 
 		measure(chunk, used, &chunk->events, &chunk->newest);
 		chunk->used = used;
-		next = chunk->newest & KLY_CHUNK_TIME;
+		next = room_bit(s, start + units(s) - pos) | (chunk->newest & KLY_CHUNK_TIME);
 	} else if (word & KLY_CHUNK_RESUMED) {
 		next = chunk->newest & KLY_CHUNK_TIME; /* as the thread before left it */
 	}
@@ -308,6 +313,14 @@ static uint32_t claim_free(const struct claim *c, uint32_t limit)
 	return NO_CHUNK;
 }
 
+static void note_first_lost(const struct kly_stream *s, uint64_t ticks)
+{
+	uint64_t seen = kly_load_relaxed(&s->shared->first_lost);
+
+	while ((!seen || seen > ticks) && !kly_cas_acq_rel(&s->shared->first_lost, &seen, ticks))
+		;
+}
+
 /*
  * LOOP: the full chunk whose newest time is least. The horizon is raised before the claim, so that
  * nobody can see the chunk gone and the horizon not yet there; if the claim fails, another writer
@@ -332,7 +345,9 @@ static uint32_t claim_oldest(const struct claim *c, uint32_t limit)
 		}
 		if (oldest == NO_CHUNK)
 			return NO_CHUNK;
-		uint32_t events = word ? kly_stream_chunk(s, oldest)->events : 0;
+		const struct kly_wire_chunk *head = kly_stream_chunk(s, oldest);
+		uint32_t events = word ? head->events : 0;
+		uint64_t first = kly_load_relaxed(&head->base);
 
 		if (word && !KLY_SWITCH(KLY_NO_HORIZON))
 			kly_max_acq_rel(&s->shared->horizon, least);
@@ -340,6 +355,8 @@ static uint32_t claim_oldest(const struct claim *c, uint32_t limit)
 			continue;
 		kly_add_relaxed(&s->slots[c->slot].lost[KLY_LOSS_OVERWRITTEN],
 			kly_min(events, s->chunk_bytes / sizeof(struct kly_wire_rec)));
+		if (word)
+			note_first_lost(s, first);
 		return oldest;
 	}
 	return NO_CHUNK;
@@ -583,6 +600,21 @@ bool kly_lane_make_room(struct kly_writer *w, const struct kly_stream *s, uint32
 		kly_stream_stop_full(s, ticks);
 	kly_writer_lost(w, r == -ENOMEM ? KLY_LOSS_MEMORY : KLY_LOSS_FULL);
 	return false;
+}
+
+void kly_lane_rename(struct kly_writer *w, const struct kly_stream *s, uint32_t level,
+	const struct kly_wire_thread *thread, uint32_t size, uint64_t ticks)
+{
+	struct kly_spot *spot = &w->lanes[level].now;
+	uint32_t note = kly_rec_size(sizeof(*thread));
+
+	if (memcmp(&w->thread, thread, sizeof(*thread)) == 0)
+		return;
+	w->thread = *thread; /* a new chunk says so in its head */
+	if (spot->pos + (note + size) / 8 <= spot->end && ticks - spot->base <= UINT32_MAX)
+		put_note(s, spot, KLY_NOTE_THREAD, thread, sizeof(*thread), ticks);
+	else
+		spot->end = spot->pos; /* so the record goes into another one */
 }
 
 /* At most one chunk can bear the lane's name beside its current one: the claim of a change. */
