@@ -31,7 +31,7 @@
 #define FIFO_RETRY_MS 50
 #define DEFAULT_STREAM_BYTES (UINT64_C(16) << 20)
 #define SIGNALLED 128 /* the shell's way: 128 + signal */
-#define SLOT_ADDRESS_BYTES (UINT64_C(128) << 10) /* about what a thread may take of a stream */
+#define SLOT_ADDRESS_BYTES (UINT64_C(272) << 10) /* about what a thread may take of a stream */
 #define SLOTS_LEAST 64
 #define SLOTS_MOST 4096
 #define SECOND_NS UINT64_C(1000000000)
@@ -314,7 +314,8 @@ static void end_recording(struct recording *r)
 		kly_cli_error("%s: %s; what was written before can be read", r->path, strerror(-e));
 		r->failed = true;
 	}
-	note_nothing(r);
+	if (r->ended) /* else it may still be about to */
+		note_nothing(r);
 	kly_collect_fini(&r->collect);
 	kly_session_close(&r->session);
 }

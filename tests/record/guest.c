@@ -246,8 +246,9 @@ static void step_threads(char **arg)
 		pthread_t t;
 
 		if (pthread_create(&t, NULL, thread, NULL))
-			fail("pthread_create");
-		pthread_join(t, NULL);
+			thread(NULL);
+		else
+			pthread_join(t, NULL);
 	}
 }
 
