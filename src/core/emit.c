@@ -112,6 +112,100 @@ static bool must_ask(const struct kly_thread *t, uint64_t word)
 	       (word & (KLY_WORD_KNOWN | KLY_WORD_ASK)) != KLY_WORD_KNOWN;
 }
 
+/* The lane is marked and the time taken; now all that may be is looked at in its order. */
+static KLY_COLD void put_rest(struct kly_thread *t, uint32_t place, uint32_t type, const void *data,
+	size_t len, const void *caller, uint64_t ticks)
+{
+	const struct target at = {kly_process.streams[place], &t->writers[place]};
+	const struct kly_payload payload = {.data = data ? data : "", .len = len};
+
+	if (kly_stream_takes(at.w, at.s, type, ticks))
+		write_record(&at, 0, type, &payload, kly_where(t, caller), ticks);
+	kly_lane_finish(at.w, at.s, 0);
+}
+
+/* Whether all places have usual writers; then their lanes are marked. */
+static bool mark_usual(struct kly_thread *t, uint64_t places)
+{
+	for (uint64_t left = places; left; left &= left - 1) {
+		uint32_t place = (uint32_t)__builtin_ctzll(left);
+
+		if (t->writers[place].usual_serial + 1 != kly_process.ours.keys[place])
+			return false;
+	}
+	for (uint64_t left = places; left; left &= left - 1)
+		kly_mark_usual(&t->writers[__builtin_ctzll(left)]);
+	return true;
+}
+
+/* Several streams: all lanes are marked before the time is taken that serves all (N-37). */
+static void emit_several(
+	uint32_t type, uint64_t word, const void *data, size_t len, const void *caller)
+{
+	struct kly_thread *t = kly_self;
+	uint64_t places = word ^ KLY_WORD_KNOWN;
+
+	if (t->top) {
+		kly_emit_unusual(type, word, data, len, caller);
+		return;
+	}
+	kly_thread_enter(t, (kly_stack_pointer() & ~KLY_TOP_LEVEL) | 1);
+	if (KLY_UNLIKELY(places & (KLY_WORD_KNOWN | KLY_WORD_ASK) || !mark_usual(t, places))) {
+		kly_thread_enter(t, 0);
+		kly_emit_unusual(type, word, data, len, caller);
+		return;
+	}
+	uint64_t ticks = kly_counter_ordered();
+
+	KLY_POINT(KLY_POINT_STAMPED);
+	for (; places; places &= places - 1) {
+		uint32_t place = (uint32_t)__builtin_ctzll(places);
+		struct kly_writer *w = &t->writers[place];
+
+		if (KLY_UNLIKELY(!(len == 8 ? kly_put_usual(t, w, type, data, 8, caller, ticks)
+					    : kly_put_usual(t, w, type, data, len, caller, ticks))))
+			put_rest(t, place, type, data, len, caller, ticks);
+		else if (KLY_UNLIKELY(kly_load_relaxed(&w->shared->waiters)))
+			kly_wake(kly_process.streams[place]);
+	}
+	kly_thread_enter(t, 0);
+}
+
+void kly_emit_elsewhere(
+	uint32_t type, uint64_t word, const void *data, size_t len, const void *caller)
+{
+	uint64_t places = word ^ KLY_WORD_KNOWN;
+
+	/* Where the word means "ask", place 0 or 63 is left, which no writer is attached to. */
+	if (places == UINT64_C(1) << KLY_FIRST_PLACE)
+		kly_emit_usual(type, word, KLY_FIRST_PLACE, data, len, caller);
+	else if (places & (places - 1))
+		emit_several(type, word, data, len, caller);
+	else
+		kly_emit_usual(type, word, (uint32_t)__builtin_ctzll(places), data, len, caller);
+}
+
+KLY_COLD void kly_emit_unusual(
+	uint32_t type, uint64_t word, const void *data, size_t len, const void *caller)
+{
+	const struct kly_payload payload = {.data = data ? data : "", .len = len};
+
+	kly_emit_general(type, word, &payload, caller);
+}
+
+KLY_COLD void kly_emit_rest(struct kly_thread *t, uint32_t place, uint64_t what, const void *data,
+	const void *caller, uint64_t ticks)
+{
+	put_rest(t, place, what & KLY_REC_TYPE, data, what >> 16, caller, ticks);
+	kly_thread_enter(t, 0);
+}
+
+KLY_COLD void kly_emit_wake(struct kly_thread *t, uint32_t place)
+{
+	kly_wake(kly_process.streams[place]);
+	kly_thread_enter(t, 0);
+}
+
 KLY_COLD void kly_emit_general(
 	uint32_t type, uint64_t word, const struct kly_payload *payload, const void *caller)
 {

@@ -97,71 +97,124 @@ static inline void kly_thread_enter(struct kly_thread *t, uint64_t top)
 	kly_compiler_fence();
 }
 
-static KLY_COLD void kly_emit_unusual(
-	uint32_t type, uint64_t word, const void *data, size_t len, const void *caller)
-{
-	const struct kly_payload payload = {.data = data ? data : "", .len = len};
+/* What is rare in kly_emit(), each as a last call, so that the usual way needs no frame. They end the
+ * flight, if there is one. what: type | length << 16. */
+void kly_emit_unusual(
+	uint32_t type, uint64_t word, const void *data, size_t len, const void *caller);
+void kly_emit_rest(struct kly_thread *t, uint32_t place, uint64_t what, const void *data,
+	const void *caller, uint64_t ticks);
+void kly_emit_wake(struct kly_thread *t, uint32_t place);
 
-	kly_emit_general(type, word, &payload, caller);
+static inline uint64_t kly_stamp_usual(const struct kly_writer *w)
+{
+	return KLY_LIKELY(w->stamp == KLY_STAMP_ORDERED) ? kly_counter_ordered()
+							 : kly_counter_relaxed();
 }
 
-/* word: the type's enable word, not KLY_WORD_KNOWN. caller: the address to record. */
-static inline __attribute__((always_inline)) void kly_emit(
-	uint32_t type, uint64_t word, const void *data, size_t len, const void *caller)
+/* kly_lane_mark(), for a writer that need not be strong. */
+static inline void kly_mark_usual(struct kly_writer *w)
+{
+	kly_store_release(&w->slot->word[0], w->lanes[0].now.pos | KLY_LANE_IN_FLIGHT);
+	kly_compiler_fence(); /* pairs with membarrier in drain.c */
+	KLY_POINT(KLY_POINT_MARKED);
+}
+
+/* Writes and publishes the record, unless there is something to be looked at first. */
+static inline __attribute__((always_inline)) bool kly_put_usual(struct kly_thread *t,
+	struct kly_writer *w, uint32_t type, const void *data, size_t len, const void *caller,
+	uint64_t ticks)
+{
+	struct kly_spot *spot = &w->lanes[0].now;
+	const uint32_t size = kly_rec_size((uint32_t)len);
+	uint64_t delta = ticks - spot->base;
+
+	/* Acquire: pairs with the release of a state or filter change (N-04). */
+	if (KLY_UNLIKELY(
+		    kly_state_of(kly_load_acquire(&w->shared->state)) != KLY_STATE_RUNNING ||
+		    kly_load_acquire(&w->shared->filter[type / 64]) >> type % 64 & 1 ||
+		    delta > UINT32_MAX || spot->pos + size / 8 > spot->end ||
+		    (len != 8 && len > w->max_data)))
+		return false;
+
+	uint64_t *rec = w->chunks + spot->pos;
+
+	rec[0] = type | len << 16 | delta << 32; /* struct kly_wire_rec, in one store */
+	rec[1] = (uintptr_t)caller;              /* a user's: below 2^48 */
+	memcpy((uint8_t *)&rec[1] + 6, t->cpu, sizeof(uint16_t));
+	if (len == 8)
+		memcpy(&rec[2], data, 8);
+	else
+		memcpy(&rec[2], data, len);
+	KLY_POINT(KLY_POINT_WRITTEN);
+	kly_lane_advance(spot, size, ticks);
+	kly_store_release(&w->slot->word[0], spot->pos); /* kly_lane_publish() */
+	KLY_POINT(KLY_POINT_PUBLISHED);
+	/* Waiters are looked at after the position: a reader sets them, passes the barrier, then
+	 * looks (N-12). */
+	kly_compiler_fence();
+	return true;
+}
+
+/*
+ * One stream, nothing interrupted, a payload in one piece. word: the type's enable word. place: the
+ * only one in it; a constant if it can be, for then nothing waits for the word. caller: the address
+ * to record.
+ */
+static inline __attribute__((always_inline)) void kly_emit_usual(uint32_t type, uint64_t word,
+	uint32_t place, const void *data, size_t len, const void *caller)
 {
 	struct kly_thread *t = kly_self;
-	uint64_t places = word ^ KLY_WORD_KNOWN;
-	uint32_t place = (uint32_t)__builtin_ctzll(places);
 	struct kly_writer *w = &t->writers[place];
 
-	__asm__("" : "+r"(w)); /* a pointer from here on, not a sum to be made again and again */
-	if (KLY_UNLIKELY(places & (places - 1) || *(volatile uint64_t *)&t->top)) {
+	if (KLY_UNLIKELY(*(volatile uint64_t *)&t->top)) {
 		kly_emit_unusual(type, word, data, len, caller);
 		return;
 	}
 	/* In flight before the mapping is looked at: who drops one looks for threads in flight after it
 	 * has taken the key away (N-22). */
-	kly_thread_enter(t, (uintptr_t)__builtin_frame_address(0) | 1);
-	/* A word that means "ask" leaves place 0 or 63, which no writer is attached to. */
-	if (KLY_UNLIKELY(w->serial + 1 != kly_load_relaxed(&kly_process.ours.keys[place]) ||
-			 w->unusual)) {
+	kly_thread_enter(t, (kly_stack_pointer() & ~KLY_TOP_LEVEL) | 1);
+	if (KLY_UNLIKELY(w->usual_serial + 1 != kly_load_relaxed(&kly_process.ours.keys[place]))) {
 		kly_thread_enter(t, 0);
 		kly_emit_unusual(type, word, data, len, caller);
 		return;
 	}
-	const struct kly_stream *s = kly_process.streams[place];
+
 	uint64_t ticks = 0;
 
 	if (KLY_SWITCH(KLY_LOOK_BEFORE_MARK)) {
-		ticks = kly_clock_stamp(w->stamp, &w->shared->clock_last);
+		ticks = kly_stamp_usual(w);
 		KLY_POINT(KLY_POINT_STAMPED);
 	}
-	kly_lane_mark(w, 0);
-	KLY_POINT(KLY_POINT_MARKED);
+	kly_mark_usual(w);
 	if (!KLY_SWITCH(KLY_LOOK_BEFORE_MARK)) {
-		ticks = KLY_LIKELY(w->stamp == KLY_STAMP_ORDERED) ? kly_counter_ordered()
-								  : kly_counter_relaxed();
+		ticks = kly_stamp_usual(w);
 		KLY_POINT(KLY_POINT_STAMPED);
 	}
-	if (KLY_LIKELY(kly_stream_takes(w, s, type, ticks))) {
-		if (KLY_UNLIKELY(len > w->max_data)) {
-			len = w->max_data;
-			type |= KLY_REC_TRUNCATED;
-		}
-		uint8_t *to = kly_lane_begin(
-			w, s, 0, type, (uint32_t)len, kly_where(t, caller), ticks);
-
-		if (KLY_LIKELY(to)) {
-			if (len == 8)
-				memcpy(to, data, 8);
-			else
-				memcpy(to, data, len);
-			KLY_POINT(KLY_POINT_WRITTEN);
-			kly_lane_advance(&w->lanes[0].now, kly_rec_size((uint32_t)len), ticks);
-		}
+	if (KLY_UNLIKELY(!kly_put_usual(t, w, type, data, len, caller, ticks))) {
+		kly_emit_rest(t, place, type | (uint64_t)len << 16, data, caller, ticks);
+		return;
 	}
-	kly_lane_finish(w, s, 0);
+	if (KLY_UNLIKELY(kly_load_relaxed(&w->shared->waiters))) {
+		kly_emit_wake(t, place);
+		return;
+	}
 	kly_thread_enter(t, 0);
+}
+
+/* The same for other places and other lengths, which need more registers or a call. */
+void kly_emit_elsewhere(
+	uint32_t type, uint64_t word, const void *data, size_t len, const void *caller);
+
+#define KLY_FIRST_PLACE 1u
+
+/* word: not KLY_WORD_KNOWN alone. */
+static inline __attribute__((always_inline)) void kly_emit(
+	uint32_t type, uint64_t word, const void *data, size_t len, const void *caller)
+{
+	if (KLY_LIKELY(len == 8 && word == (KLY_WORD_KNOWN | UINT64_C(1) << KLY_FIRST_PLACE)))
+		kly_emit_usual(type, word, KLY_FIRST_PLACE, data, 8, caller);
+	else
+		kly_emit_elsewhere(type, word, data, len, caller);
 }
 
 #endif

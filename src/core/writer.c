@@ -245,8 +245,9 @@ int kly_writer_attach(struct kly_writer *w, const struct kly_stream *s,
 	w->stamp = s->stamp;
 	w->max_data = s->max_data;
 	w->strong = s->strong;
-	w->unusual = s->strong || s->stamp == KLY_STAMP_GETTIME;
 	w->serial = s->serial;
+	bool usual = !s->strong && s->stamp != KLY_STAMP_GETTIME && s->max_data >= 8;
+	w->usual_serial = usual ? s->serial : 0;
 	return 0;
 }
 
@@ -268,7 +269,7 @@ void kly_writer_detach(struct kly_writer *w, const struct kly_stream *s)
 		kly_store_release(&slot->word[l], 0);
 	}
 	kly_store_release(&s->lanes[w->index], 0);
-	w->serial = 0;
+	w->serial = w->usual_serial = 0;
 	kly_store_release(&slot->owner, 0);
 }
 

@@ -59,19 +59,20 @@ struct kly_lane {
 /* What the writer needs of its stream at every event is copied here, a line to load: the way to
  * the time stamp has as few dependent loads as can be, for the fence waits for all of them. */
 struct kly_writer {
-	_Alignas(64) uint64_t serial; /* of the stream; 0 = not attached */
+	_Alignas(64) uint64_t usual_serial; /* as serial, if kly_emit_usual() may use the stream */
 	struct kly_wire_slot *slot;
 	uint64_t *chunks;
 	struct kly_wire_stream_shared *shared;
 	enum kly_stamp stamp;
 	uint32_t max_data;
-	bool strong, unusual; /* unusual: not for the short way of kly_emit() */
-	uint32_t index;         /* of the slot */
-	uint32_t refusals;      /* events since memory or a slot was refused */
-	enum kly_loss failed_cause;
+	uint64_t serial;   /* of the stream; 0 = not attached */
+	uint32_t index;    /* of the slot */
+	uint32_t refusals; /* events since memory or a slot was refused */
+	bool strong;
+	uint8_t failed_cause; /* enum kly_loss: why failed_serial refused */
 	struct kly_lane lanes[KLY_LANES];
 	struct kly_spot next[KLY_LANES];
-	uint64_t failed_serial; /* the stream that refused a slot, and why */
+	uint64_t failed_serial; /* the stream that refused a slot */
 	struct kly_wire_thread thread;
 };
 static_assert(sizeof(struct kly_writer) == 512, "found by a shift");

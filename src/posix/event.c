@@ -5,12 +5,6 @@
 
 #include <errno.h>
 
-static __attribute__((noinline)) void emit(
-	uint32_t type, uint64_t word, const void *data, size_t len, const void *caller)
-{
-	kly_emit(type, word, data, len, caller);
-}
-
 KLY_API void posix_trace_event(
 	trace_event_id_t event_id, const void *restrict data_ptr, size_t data_len)
 {
@@ -18,7 +12,7 @@ KLY_API void posix_trace_event(
 		return; /* a system type, or none */
 	uint64_t word = kly_load_relaxed(&kly_process.words[event_id]);
 	if (word != KLY_WORD_KNOWN)
-		emit(event_id, word, data_ptr, data_len, __builtin_return_address(0));
+		kly_emit(event_id, word, data_ptr, data_len, __builtin_return_address(0));
 }
 
 KLY_API int posix_trace_eventid_open(
