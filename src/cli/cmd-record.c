@@ -15,10 +15,12 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
+#include <limits.h>
 #include <poll.h>
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/signalfd.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
@@ -26,8 +28,12 @@
 
 #define POLL_MS 10
 #define DISK_RETRY_MS 200
+#define FIFO_RETRY_MS 50
 #define DEFAULT_STREAM_BYTES (UINT64_C(16) << 20)
 #define SIGNALLED 128 /* the shell's way: 128 + signal */
+#define SLOT_ADDRESS_BYTES (UINT64_C(272) << 10) /* about what a thread may take of a stream */
+#define SLOTS_LEAST 64
+#define SLOTS_MOST 4096
 #define SECOND_NS UINT64_C(1000000000)
 
 struct request {
@@ -39,7 +45,8 @@ struct request {
 
 struct recording {
 	const struct request *request;
-	char path[4096]; /* of the log */
+	char path[PATH_MAX];      /* of the log */
+	char made_as[PATH_MAX];   /* what it is called until the program runs; empty: path */
 	int log_fd;
 	int signal_fd;
 	struct kly_launch launch;
@@ -49,8 +56,8 @@ struct recording {
 	uint32_t incarnation; /* the last one that is in the log */
 	int disk_error;       /* the last write failed with it; told once */
 	uint64_t end_ns;      /* CLOCK_MONOTONIC: when -d ends the recording */
+	bool ended; /* the program */
 	bool recording;
-	bool interrupted;
 	bool failed;
 };
 
@@ -106,27 +113,84 @@ static int gather_keep(const struct kly_option_list *list, char keep[KLY_KEEP_BY
  * The log's file.
  */
 
-/* A regular file that is there already becomes FILE.old. Anything else (a pipe, /dev/null) is
- * written into. */
-static int open_log(struct recording *r)
+/* A file that is there already becomes FILE.old, but only when the program runs: until then the log
+ * has another name. What is no file (a pipe, a terminal, /dev/null) is written into. */
+static int name_log(struct recording *r)
 {
 	const char *name = strrchr(r->request->program[0], '/');
-	char old[sizeof(r->path) + 8];
 	struct stat st;
 
 	name = name ? name + 1 : r->request->program[0];
 	int len = r->request->output
 			  ? snprintf(r->path, sizeof(r->path), "%s", r->request->output)
 			  : snprintf(r->path, sizeof(r->path), "%s.kly", name);
-	if (len < 0 || (size_t)len >= sizeof(r->path))
+	if (len < 0 || (size_t)len + sizeof(".old") > sizeof(r->path))
 		return -ENAMETOOLONG;
-	if (lstat(r->path, &st) == 0 && S_ISREG(st.st_mode)) {
-		(void)snprintf(old, sizeof(old), "%s.old", r->path);
-		if (rename(r->path, old) < 0)
+	if (stat(r->path, &st) == 0 && S_ISDIR(st.st_mode))
+		return -EISDIR;
+	if (stat(r->path, &st) == 0 && !S_ISREG(st.st_mode))
+		return 0;
+	len = snprintf(r->made_as, sizeof(r->made_as), "%s.%d", r->path, (int)getpid());
+	return (size_t)len < sizeof(r->made_as) ? 0 : -ENAMETOOLONG;
+}
+
+/* A FIFO that nobody reads yet is waited for, as long as nobody interrupts. */
+static int open_pipe(const struct recording *r)
+{
+	struct pollfd p = {.fd = r->signal_fd, .events = POLLIN};
+
+	for (;;) {
+		int fd = open(r->path, O_WRONLY | O_NONBLOCK | O_CLOEXEC | O_NOCTTY);
+
+		if (fd >= 0)
+			return fcntl(fd, F_SETFL, O_WRONLY) < 0 ? -errno : fd;
+		if (errno != ENXIO)
 			return -errno;
+		if (poll(&p, 1, FIFO_RETRY_MS) > 0)
+			return -EINTR;
 	}
-	r->log_fd = open(r->path, O_WRONLY | O_CREAT | O_CLOEXEC, 0666);
-	return r->log_fd < 0 ? -errno : 0;
+}
+
+static int open_log(struct recording *r)
+{
+	int e = name_log(r);
+
+	if (e < 0)
+		return e;
+	if (!*r->made_as)
+		r->log_fd = open_pipe(r);
+	else
+		r->log_fd = open(r->made_as, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+	if (r->log_fd < 0) {
+		e = *r->made_as ? -errno : r->log_fd;
+		*r->made_as = '\0'; /* not ours to unlink */
+		return e;
+	}
+	return 0;
+}
+
+static int keep_old(const struct recording *r)
+{
+	char old[sizeof(r->path)];
+	size_t len = strlen(r->path);
+
+	memcpy(old, r->path, len);
+	memcpy(old + len, ".old", sizeof(".old"));
+	return rename(r->path, old) < 0 && errno != ENOENT ? -errno : 0;
+}
+
+/* The program runs: the log takes its name. */
+static void show_log(struct recording *r)
+{
+	if (!*r->made_as)
+		return;
+	int e = keep_old(r);
+	if (e == 0 && rename(r->made_as, r->path) < 0)
+		e = -errno;
+	if (e < 0) {
+		kly_cli_error("%s: %s; the log is %s", r->path, strerror(-e), r->made_as);
+		r->failed = true;
+	}
 }
 
 static int begin_log(struct recording *r)
@@ -136,6 +200,8 @@ static int begin_log(struct recording *r)
 
 	kly_collect_fill_head(&head, &r->session.stream, l->pid);
 	int e = kly_log_writer_open(r->log_fd, &head, &r->writer);
+	(void)close(r->log_fd); /* the writer has its own, so that a pipe ends with it */
+	r->log_fd = -1;
 	if (e == 0)
 		e = kly_collect_init(&r->collect, &r->session.control, r->writer);
 	if (e == 0)
@@ -154,32 +220,82 @@ static void note_disk(struct recording *r, int e)
 	r->disk_error = e;
 }
 
-/* Which program the process runs, when it has begun another one than we have run. */
-static int note_incarnation(struct recording *r)
+/* Whether the image is what we have run: its arguments are. */
+static bool is_first(const struct recording *r, const struct kly_wire_image *image)
+{
+	size_t bytes = kly_min(image->args_bytes, r->launch.args_bytes);
+
+	return image->incarnation == 1 &&
+	       memcmp(image->text + image->exe_bytes, r->launch.args, bytes) == 0;
+}
+
+/* Which programs the process has begun since the last time, other than the one that we have run. */
+static int note_incarnations(struct recording *r)
 {
 	uint32_t now = kly_session_incarnation(&r->session);
-	int e = 0;
+	struct kly_wire_image image;
 
-	if (now != r->incarnation && now > 1)
-		e = kly_collect_process(&r->collect, r->launch.pid, now, NULL, NULL, 0);
-	if (e == 0)
-		r->incarnation = now;
-	return e;
+	if (now > r->incarnation + KLY_IMAGES)
+		r->incarnation = now - KLY_IMAGES; /* the others have not been kept */
+	while (r->incarnation != now) {
+		uint32_t next = r->incarnation + 1;
+		int e = 0;
+
+		if (!kly_session_image(&r->session, next, &image)) {
+			if (next == now && !r->ended)
+				return 0; /* it is about to tell */
+		} else if (!is_first(r, &image)) {
+			e = kly_collect_process(&r->collect, r->launch.pid, next, image.text,
+				image.text + image.exe_bytes, image.args_bytes);
+		}
+		if (e < 0)
+			return e;
+		r->incarnation = next;
+	}
+	return 0;
 }
+
+static void end_recording(struct recording *r);
 
 /* How long the stream may be left alone. */
 static int drain(struct recording *r)
 {
+	int e = note_incarnations(r);
 	if (r->session.stream.policy != KLY_POLICY_FLUSH)
-		return POLL_MS; /* written when recording ends */
-
-	int e = note_incarnation(r);
+		return POLL_MS; /* events are written when recording ends */
 	if (e == 0)
 		e = kly_collect_round(&r->collect);
+	if (e == -EPIPE) { /* its reader has left, and nobody can come back */
+		end_recording(r);
+		return -1;
+	}
 	note_disk(r, e);
 	if (e < 0)
 		return DISK_RETRY_MS;
 	return r->collect.bytes_taken > r->session.stream.head->min_bytes / 8 ? 0 : POLL_MS;
+}
+
+static const char *why_nothing(const struct kly_launch *l)
+{
+	if (getenv("KILROY_DISABLE"))
+		return "KILROY_DISABLE is set";
+	if (l->kind == KLY_ELF_STATIC)
+		return "it is linked statically";
+	if (l->kind == KLY_ELF_FOREIGN)
+		return "it is a program of another machine";
+	return "it did not load the library (set-uid, or no memory?)";
+}
+
+static void note_nothing(const struct recording *r)
+{
+	const char *program = r->request->program[0];
+
+	if (!kly_session_incarnation(&r->session))
+		kly_cli_error("%s: nothing was recorded: %s", program, why_nothing(&r->launch));
+	else if (kly_session_is_refused(&r->session))
+		kly_cli_error("%s: it had no address space for the stream (%zu bytes): nothing was "
+			      "recorded",
+			program, r->session.stream.total_bytes);
 }
 
 static void end_recording(struct recording *r)
@@ -188,7 +304,7 @@ static void end_recording(struct recording *r)
 		return;
 	r->recording = false;
 	(void)kly_control_stop(&r->session.control, NULL);
-	int e = note_incarnation(r);
+	int e = note_incarnations(r);
 	if (e == 0)
 		e = kly_collect_rest(&r->collect);
 	int closed = kly_log_writer_close(r->writer, kly_stream_now(&r->session.stream), false);
@@ -198,10 +314,8 @@ static void end_recording(struct recording *r)
 		kly_cli_error("%s: %s; what was written before can be read", r->path, strerror(-e));
 		r->failed = true;
 	}
-	if (!r->incarnation)
-		kly_cli_error("%s: it did not load the library (linked statically, or set-uid?): "
-			      "nothing was recorded",
-			r->request->program[0]);
+	if (r->ended) /* else it may still be about to */
+		note_nothing(r);
 	kly_collect_fini(&r->collect);
 	kly_session_close(&r->session);
 }
@@ -216,9 +330,6 @@ static void handle_signal(struct recording *r, const struct signalfd_siginfo *in
 		return;
 	if (info->ssi_code <= 0) /* by kill(): a terminal's have SI_KERNEL */
 		(void)kill(r->launch.pid, (int)info->ssi_signo);
-	if (r->interrupted && info->ssi_signo == SIGINT)
-		(void)kill(r->launch.pid, SIGTERM); /* it did not mind the first one */
-	r->interrupted = true;
 	end_recording(r);
 }
 
@@ -233,18 +344,28 @@ static void wait_for_signal(struct recording *r, int timeout_ms)
 		handle_signal(r, &info);
 }
 
-static int open_signals(sigset_t *ret_before)
+/* Who runs us may have chosen that a signal be ignored (nohup, a shell's background job). */
+static void add_unless_ignored(sigset_t *set, int signal_number)
+{
+	struct sigaction now;
+
+	if (sigaction(signal_number, NULL, &now) == 0 && now.sa_handler != SIG_IGN)
+		(void)sigaddset(set, signal_number);
+}
+
+static int open_signals(void)
 {
 	sigset_t set;
 
 	(void)signal(SIGPIPE, SIG_IGN);
 	(void)signal(SIGXFSZ, SIG_IGN);
+	(void)signal(SIGCHLD, SIG_DFL); /* ignored, it would take away the program's status */
 	(void)sigemptyset(&set);
-	(void)sigaddset(&set, SIGINT);
-	(void)sigaddset(&set, SIGTERM);
-	(void)sigaddset(&set, SIGHUP);
 	(void)sigaddset(&set, SIGCHLD);
-	(void)sigprocmask(SIG_BLOCK, &set, ret_before);
+	add_unless_ignored(&set, SIGINT);
+	add_unless_ignored(&set, SIGTERM);
+	add_unless_ignored(&set, SIGHUP);
+	(void)sigprocmask(SIG_BLOCK, &set, NULL);
 	int fd = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
 	return fd < 0 ? -errno : fd;
 }
@@ -257,6 +378,7 @@ static int watch(struct recording *r)
 	for (;;) {
 		bool ended = waitpid(r->launch.pid, &status, WNOHANG) == r->launch.pid;
 
+		r->ended = ended;
 		if (ended)
 			break;
 		if (r->recording && r->end_ns && now_ns() >= r->end_ns)
@@ -274,11 +396,24 @@ static int fail_session(const struct recording *r, const struct kly_stream_optio
 		kly_cli_error("no room in shared memory for a stream of %" PRIu64
 			      " bytes (it needs %" PRIu64 "); -s makes it smaller",
 			o->min_bytes, kly_stream_reserve_bytes(o));
+	else if (e == -EINVAL)
+		kly_cli_error("-s: %" PRIu64 " bytes: must be at most %" PRIu64, o->min_bytes,
+			KLY_STREAM_BYTES_MAX);
 	else if (e == -ENOENT)
 		kly_cli_error("no runtime directory: neither /dev/shm nor /run/user can be used");
 	else
 		kly_cli_error("%s: can't be recorded: %s", r->request->program[0], strerror(-e));
 	return KLY_EXIT_FAILED;
+}
+
+/* The program was not run: no log of nothing is left behind. */
+static void abandon(struct recording *r)
+{
+	kly_log_writer_abandon(r->writer);
+	kly_collect_fini(&r->collect);
+	kly_session_close(&r->session);
+	if (*r->made_as)
+		(void)unlink(r->made_as);
 }
 
 static int prepare(struct recording *r, const struct kly_stream_options *options)
@@ -293,37 +428,25 @@ static int prepare(struct recording *r, const struct kly_stream_options *options
 		e = kly_control_start(&r->session.control, NULL);
 	if (e < 0) {
 		kly_cli_error("%s: %s", r->path, strerror(-e));
-		kly_log_writer_abandon(r->writer);
-		kly_collect_fini(&r->collect);
-		kly_session_close(&r->session);
+		abandon(r);
 		return KLY_EXIT_FAILED;
 	}
 	r->recording = true;
 	return KLY_EXIT_OK;
 }
 
-/* The program could not be run: no log of nothing is left behind. */
-static int give_up(struct recording *r, int e)
-{
-	kly_cli_error("%s: %s", r->request->program[0], strerror(-e));
-	kly_log_writer_abandon(r->writer);
-	kly_collect_fini(&r->collect);
-	kly_session_close(&r->session);
-	(void)unlink(r->path);
-	return KLY_EXIT_FAILED;
-}
-
 static int record(const struct request *request, const struct kly_stream_options *options)
 {
 	struct recording r = {.request = request, .log_fd = -1};
-	sigset_t before;
+	struct kly_launch_signals signals;
 
-	r.signal_fd = open_signals(&before);
+	kly_launch_save_signals(&signals);
+	r.signal_fd = open_signals();
 	if (r.signal_fd < 0) {
 		kly_cli_error("record: %s", strerror(-r.signal_fd));
 		return KLY_EXIT_FAILED;
 	}
-	int e = kly_launch_prepare(&r.launch, request->program, &before);
+	int e = kly_launch_prepare(&r.launch, request->program, &signals);
 	if (e < 0) {
 		kly_cli_error("%s: %s", request->program[0], strerror(-e));
 		return KLY_EXIT_FAILED;
@@ -336,10 +459,26 @@ static int record(const struct request *request, const struct kly_stream_options
 	if (request->duration_ns)
 		r.end_ns = now_ns() + request->duration_ns;
 	e = kly_launch_go(&r.launch);
-	if (e < 0)
-		return give_up(&r, e);
+	if (e < 0) {
+		kly_cli_error("%s: %s", request->program[0], strerror(-e));
+		abandon(&r);
+		return KLY_EXIT_FAILED;
+	}
+	show_log(&r);
 	status = watch(&r);
 	return status == KLY_EXIT_OK && r.failed ? KLY_EXIT_FAILED : status;
+}
+
+/* How many threads may be alive: all of a stream is mapped, so where address space is short it
+ * shall not take more than an eighth. 0: the usual number. */
+static uint32_t choose_slots(void)
+{
+	struct rlimit limit;
+
+	if (getrlimit(RLIMIT_AS, &limit) < 0 || limit.rlim_cur == RLIM_INFINITY)
+		return 0;
+	uint64_t slots = limit.rlim_cur / 8 / SLOT_ADDRESS_BYTES;
+	return (uint32_t)kly_min(kly_max(slots, SLOTS_LEAST), SLOTS_MOST);
 }
 
 int kly_cmd_record(int argc, char **argv)
@@ -378,5 +517,6 @@ int kly_cmd_record(int argc, char **argv)
 	request.program = argv + 1;
 	options.name = argv[1];
 	options.min_bytes = request.stream_bytes;
+	options.slot_count = choose_slots();
 	return record(&request, &options);
 }

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "cli/launch.h"
 #include "base/util.h"
-#include "elf/needed.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -33,6 +32,7 @@ static bool is_program(const char *path)
 static int find_program(const char *name, char path[PATH_MAX])
 {
 	const char *search = getenv("PATH");
+	int r = -ENOENT;
 
 	if (strchr(name, '/')) {
 		struct stat st;
@@ -47,14 +47,17 @@ static int find_program(const char *name, char path[PATH_MAX])
 		size_t len = strcspn(p, ":");
 
 		if ((size_t)snprintf(path, PATH_MAX, "%.*s/%s", (int)(len ? len : 1), len ? p : ".",
-			    name) < PATH_MAX &&
-			is_program(path))
-			return 0;
+			    name) < PATH_MAX) {
+			if (is_program(path))
+				return 0;
+			if (access(path, F_OK) == 0)
+				r = -EACCES;
+		}
 		p += len;
 		if (!*p)
 			break;
 	}
-	return -ENOENT;
+	return r;
 }
 
 static bool library_at(char path[PATH_MAX], const char *directory, const char *rest)
@@ -107,7 +110,7 @@ static int choose_environment(const char *program, char ***ret)
 	*ret = environ;
 	if (kly_elf_needs(program, "libkilroy.so") || kly_elf_needs(program, "libtrace.so"))
 		return 0;
-	if (!find_library(library))
+	if (!find_library(library) || strpbrk(library, ": \t\n")) /* they separate names there */
 		return -ELIBACC;
 	*ret = preload(library);
 	return *ret ? 0 : -ENOMEM;
@@ -129,23 +132,33 @@ static void keep_args(struct kly_launch *l, char *const *argv)
 	}
 }
 
+void kly_launch_save_signals(struct kly_launch_signals *ret)
+{
+	(void)sigprocmask(SIG_SETMASK, NULL, &ret->mask);
+	(void)sigaction(SIGPIPE, NULL, &ret->pipe);
+	(void)sigaction(SIGXFSZ, NULL, &ret->file_size);
+	(void)sigaction(SIGCHLD, NULL, &ret->child);
+}
+
 static _Noreturn void run(int go_fd, int result_fd, const char *path, char *const *argv,
-	char *const *env, const sigset_t *mask)
+	char *const *env, const struct kly_launch_signals *signals)
 {
 	char byte;
 
 	if (read(go_fd, &byte, 1) != 1)
 		_exit(NOT_RUN); /* cancelled, or the recorder died */
-	(void)signal(SIGPIPE, SIG_DFL);
-	(void)signal(SIGXFSZ, SIG_DFL);
-	(void)sigprocmask(SIG_SETMASK, mask, NULL);
+	(void)sigaction(SIGPIPE, &signals->pipe, NULL);
+	(void)sigaction(SIGXFSZ, &signals->file_size, NULL);
+	(void)sigaction(SIGCHLD, &signals->child, NULL);
+	(void)sigprocmask(SIG_SETMASK, &signals->mask, NULL);
 	(void)execve(path, argv, env);
 	int error = errno;
 	(void)!write(result_fd, &error, sizeof(error));
 	_exit(NOT_RUN);
 }
 
-int kly_launch_prepare(struct kly_launch *l, char *const *argv, const sigset_t *mask)
+int kly_launch_prepare(
+	struct kly_launch *l, char *const *argv, const struct kly_launch_signals *signals)
 {
 	int go[2], result[2];
 	char **env;
@@ -156,6 +169,7 @@ int kly_launch_prepare(struct kly_launch *l, char *const *argv, const sigset_t *
 		r = choose_environment(l->path, &env);
 	if (r < 0)
 		return r;
+	l->kind = kly_elf_kind(l->path);
 	keep_args(l, argv);
 	if (pipe2(go, O_CLOEXEC) < 0)
 		return -errno;
@@ -168,7 +182,7 @@ int kly_launch_prepare(struct kly_launch *l, char *const *argv, const sigset_t *
 	l->pid = fork();
 	if (l->pid == 0) {
 		(void)close(go[1]);
-		run(go[0], result[1], l->path, argv, env, mask);
+		run(go[0], result[1], l->path, argv, env, signals);
 	}
 	r = l->pid < 0 ? -errno : 0;
 	(void)close(go[0]);

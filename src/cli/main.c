@@ -2,6 +2,7 @@
 /* `kilroy COMMAND ...`: finds the command in a table and runs it. */
 #include "cli/cli.h"
 
+#include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -32,9 +33,24 @@ static int show_help(void)
 	return KLY_EXIT_OK;
 }
 
+/* So that no file of ours becomes standard output or error. A program that we run finds them closed
+ * as they were. */
+static void fill_standard_files(void)
+{
+	int fd;
+
+	do
+		fd = open("/dev/null", O_RDWR | O_CLOEXEC);
+	while (fd >= 0 && fd <= STDERR_FILENO);
+	if (fd >= 0)
+		(void)close(fd);
+}
+
 int main(int argc, char **argv)
 {
 	const char *name = argc > 1 ? argv[1] : "";
+
+	fill_standard_files();
 
 	if (strcmp(name, "--help") == 0 || strcmp(name, "-h") == 0)
 		return show_help();

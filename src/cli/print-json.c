@@ -10,6 +10,7 @@
  *	address   "0x4011d0": where the program recorded it
  *	fields    {NAME: VALUE, ...}; integers and floats are numbers, pointers and bytes strings of
  *	          hex digits, floats that are no numbers strings; left out if the type has no fields
+ *	          posix_trace_start and posix_trace_filter have {"filter": [NAME, ...]}
  *	data      hex digits: the payload, or the part of it that belongs to no field
  *	cut, late true, or left out
  *
@@ -18,6 +19,7 @@
 #include "cli/printer.h"
 
 #include <math.h>
+#include <stdio.h>
 #include <time.h>
 
 #define SECOND_NS UINT64_C(1000000000)
@@ -87,6 +89,27 @@ static void put_value(
 	}
 }
 
+static void put_set(struct kly_printer *printer, const struct kly_event *event)
+{
+	struct kly_out *out = &printer->out;
+	char unknown_name[16];
+	bool any = false;
+
+	kly_out_text(out, ",\"fields\":{\"filter\":[");
+	for (uint32_t type = 0; (type = kly_print_set_next(event, type)) < KLY_TYPES_MAX; type++) {
+		const struct kly_log_type *known =
+			kly_log_reader_type(printer->log, (uint16_t)type);
+
+		(void)snprintf(unknown_name, sizeof(unknown_name), "type-%u", type);
+		const char *name = known ? known->name : unknown_name;
+		if (any)
+			kly_out_char(out, ',');
+		kly_out_json(out, name, strlen(name));
+		any = true;
+	}
+	kly_out_text(out, "]}");
+}
+
 static void put_payload(struct kly_out *out, const struct kly_print_event *shown)
 {
 	const struct kly_print_type *type = shown->type;
@@ -134,7 +157,10 @@ static void json_event(struct kly_printer *printer, const struct kly_print_event
 	kly_out_text(out, ",\"address\":\"");
 	kly_out_hex(out, event->address);
 	kly_out_char(out, '"');
-	put_payload(out, shown);
+	if (kly_print_is_set(event))
+		put_set(printer, event);
+	else
+		put_payload(out, shown);
 	if (event->flags & KLY_EVENT_TRUNCATED)
 		kly_out_text(out, ",\"cut\":true");
 	if (event->flags & KLY_EVENT_LATE)

@@ -215,12 +215,31 @@ static void put_dump(struct kly_out *out, const uint8_t *data, size_t len)
 	}
 }
 
+static void put_set(struct kly_out *out, const struct kly_event *event)
+{
+	uint32_t count = 0;
+
+	for (uint32_t type = 0; (type = kly_print_set_next(event, type)) < KLY_TYPES_MAX; type++)
+		count++;
+	kly_out_text(out, " filter=");
+	if (count == 0) {
+		kly_out_text(out, "none");
+		return;
+	}
+	kly_out_unsigned(out, count);
+	kly_out_text(out, count == 1 ? " type" : " types");
+}
+
 static void put_payload(struct kly_out *out, const struct kly_print_event *shown)
 {
 	const struct kly_print_type *type = shown->type;
 	struct kly_payload payload = {shown->event->data, shown->event->len};
 	struct kly_value value;
 
+	if (kly_print_is_set(shown->event)) {
+		put_set(out, shown->event);
+		return;
+	}
 	for (size_t i = 0; i < type->field_count; i++) {
 		const struct kly_print_field *field = &type->fields[i];
 		if (!kly_field_value(&field->field, &payload, &value))

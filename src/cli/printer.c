@@ -150,6 +150,21 @@ void kly_print_float(struct kly_out *out, double f)
  * Types
  */
 
+bool kly_print_is_set(const struct kly_event *event)
+{
+	return (event->type == KLY_TYPE_START || event->type == KLY_TYPE_FILTER) &&
+	       event->len == KLY_TYPES_MAX / 8;
+}
+
+uint32_t kly_print_set_next(const struct kly_event *event, uint32_t type)
+{
+	const uint8_t *set = event->data;
+
+	while (type < KLY_TYPES_MAX && !(set[type / 8] >> type % 8 & 1))
+		type++;
+	return type;
+}
+
 /* A copy of what is in the scratch buffer. */
 static char *take_scratch(struct kly_out *scratch, size_t *ret_len)
 {

@@ -10,6 +10,7 @@
 #include "cli/out.h"
 #include "log/reader.h"
 #include "wire/fields.h"
+#include "wire/types.h"
 
 /* A format of an event's author, made safe: it holds one conversion, for a uint64_t, an int64_t or
  * a double. */
@@ -42,6 +43,12 @@ struct kly_print_loss {
 	const char *cause;
 	uint64_t begin_ns, end_ns;
 };
+
+/* START and FILTER hold a set of types, a bit each: those that are not recorded. False: something
+ * else, or cut. */
+bool kly_print_is_set(const struct kly_event *event);
+/* The next type of the set from *type on; KLY_TYPES_MAX: there is none. */
+uint32_t kly_print_set_next(const struct kly_event *event, uint32_t type);
 
 struct kly_printer;
 

@@ -173,10 +173,10 @@ int kly_process_begin(const struct kly_process_host *h)
 		if (r < 0)
 			return r;
 	}
-	kly_process.block->incarnation++;
 	(void)pthread_atfork(NULL, NULL, on_fork_child);
 	if (!raise_alive())
 		return -ENOMEM;
+	kly_process.block->incarnation++; /* from here on it is true that this image records */
 	begun = true;
 	return 0;
 }

@@ -29,7 +29,7 @@
 #define SMALL_CHUNK 4096u
 #define CHUNK 16384u
 #define BASE_CHUNKS_MAX 1024u /* LOOP looks at all of them at a chunk change */
-#define POSITIONS_BYTES (UINT64_C(8) << 31) /* what 31-bit positions reach */
+#define POSITIONS_BYTES (2 * KLY_STREAM_BYTES_MAX) /* what 31-bit positions reach */
 
 struct geometry {
 	uint64_t lanes_offset, words_offset, chunks_offset, total_bytes;
@@ -73,7 +73,7 @@ static int fill_head(struct kly_wire_stream *h, const struct kly_stream_options 
 	uint32_t max_data = o->max_data ? o->max_data : DEFAULT_MAX_DATA;
 	uint32_t slots = o->slot_count ? o->slot_count : DEFAULT_SLOTS;
 
-	if (max_data > KLY_DATA_MAX || slots > KLY_SLOTS_MAX || min_bytes > POSITIONS_BYTES / 2)
+	if (max_data > KLY_DATA_MAX || slots > KLY_SLOTS_MAX || min_bytes > KLY_STREAM_BYTES_MAX)
 		return -EINVAL;
 
 	uint32_t chunk_bytes = choose_chunk_bytes(min_bytes, max_data);
@@ -103,6 +103,8 @@ static int fill_head(struct kly_wire_stream *h, const struct kly_stream_options 
 		.words_offset = g.words_offset,
 		.chunks_offset = g.chunks_offset,
 		.creator_pid = (uint32_t)getpid(),
+		.creator_namespace = o->creator_namespace,
+		.creator_start = o->creator_start,
 	};
 	if (o->name)
 		strncpy(h->name, o->name, sizeof(h->name) - 1);

@@ -21,6 +21,8 @@
 
 #include <stdbool.h>
 
+#define KLY_STREAM_BYTES_MAX (UINT64_C(8) << 30) /* that an owner may ask for */
+
 struct kly_stream {
 	/* What the writer needs at every event comes first. */
 	uint64_t *chunks; /* the first chunk; positions count from here in units of 8 bytes */
@@ -51,6 +53,8 @@ struct kly_stream_options {
 	uint32_t flags;         /* KLY_STREAM_* */
 	uint32_t slot_count;    /* 0 = 4096: how many threads may write at once */
 	const char *keep;       /* KLY_KEEP_BYTES of patterns, each with a NUL; NULL = all */
+	uint32_t creator_namespace; /* identify the creator to who cleans up after it; 0: untold */
+	uint64_t creator_start;
 };
 
 /*

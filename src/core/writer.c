@@ -257,9 +257,13 @@ void kly_writer_detach(struct kly_writer *w, const struct kly_stream *s)
 
 	if (w->serial != s->serial)
 		return;
+	/* A dead stream's chunks are nobody's, and their memory may have been taken back. */
+	bool dead = kly_state_of(kly_load_acquire(&s->shared->state)) == KLY_STATE_DEAD;
+
 	for (uint32_t l = 0; l < KLY_LANES; l++) {
-		kly_lane_heal(w, s, l);
-		if (w->lanes[l].now.end)
+		if (!dead)
+			kly_lane_heal(w, s, l);
+		if (!dead && w->lanes[l].now.end)
 			seal(s, &w->lanes[l].now, true);
 		/* Release: after the chunk is full; pairs with the acquire in drain.c. */
 		kly_store_release(&slot->word[l], 0);

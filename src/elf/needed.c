@@ -8,6 +8,12 @@
 #include <sys/mman.h>
 #include <sys/stat.h>
 
+#ifdef __aarch64__
+#define KLY_ELF_MACHINE EM_AARCH64
+#else
+#define KLY_ELF_MACHINE EM_X86_64
+#endif
+
 struct image {
 	const uint8_t *bytes;
 	uint64_t size;
@@ -72,18 +78,59 @@ static bool needs(const struct image *f, const char *name)
 	return false;
 }
 
-bool kly_elf_needs(const char *path, const char *name)
+static enum kly_elf_kind kind_of(const struct image *f)
+{
+	const Elf64_Ehdr *e = part(f, 0, sizeof(*e));
+	unsigned count = 0;
+	const Elf64_Phdr *segment = segments(f, &count);
+
+	if (!e || memcmp(e->e_ident, ELFMAG, SELFMAG) != 0)
+		return KLY_ELF_DYNAMIC;
+	if (!segment || e->e_machine != KLY_ELF_MACHINE)
+		return KLY_ELF_FOREIGN;
+	for (unsigned i = 0; i < count; i++)
+		if (segment[i].p_type == PT_INTERP)
+			return KLY_ELF_DYNAMIC;
+	return KLY_ELF_STATIC;
+}
+
+static bool open_image(const char *path, struct image *ret)
 {
 	struct stat st;
-	kly_cleanup(kly_closep) int fd = open(path, O_RDONLY | O_CLOEXEC);
+	kly_cleanup(kly_closep) int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
 
 	if (fd < 0 || fstat(fd, &st) < 0 || !S_ISREG(st.st_mode) || st.st_size <= 0)
 		return false;
 	void *p = mmap(NULL, (size_t)st.st_size, PROT_READ, MAP_PRIVATE, fd, 0);
 	if (p == MAP_FAILED)
 		return false;
-	const struct image f = {p, (uint64_t)st.st_size};
+	*ret = (struct image){p, (uint64_t)st.st_size};
+	return true;
+}
+
+static void close_image(const struct image *f)
+{
+	(void)munmap((void *)(uintptr_t)f->bytes, f->size);
+}
+
+bool kly_elf_needs(const char *path, const char *name)
+{
+	struct image f;
+
+	if (!open_image(path, &f))
+		return false;
 	bool found = needs(&f, name);
-	(void)munmap(p, (size_t)st.st_size);
+	close_image(&f);
 	return found;
+}
+
+enum kly_elf_kind kly_elf_kind(const char *path)
+{
+	struct image f;
+
+	if (!open_image(path, &f))
+		return KLY_ELF_DYNAMIC;
+	enum kly_elf_kind kind = kind_of(&f);
+	close_image(&f);
+	return kind;
 }

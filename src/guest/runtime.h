@@ -12,7 +12,7 @@
  *	p.PIDNS.PID.START  control block of a process (wire/block.h), numbers in decimal
  *	s.ID, r.ID         stream, registry; ID in 16 hexadecimal digits
  *
- * Everything here but kly_runtime_make() is async-signal-safe.
+ * Everything here but kly_runtime_make() and kly_runtime_clean() is async-signal-safe.
  */
 #ifndef KLY_GUEST_RUNTIME_H
 #define KLY_GUEST_RUNTIME_H

@@ -20,17 +20,13 @@ static int random_id(uint64_t *ret)
 	return 0;
 }
 
-static int make_registry(struct kly_session *s, uint64_t *ret_id)
+static int make_registry(struct kly_session *s, uint64_t id)
 {
-	int r = random_id(ret_id);
-
-	if (r < 0)
-		return r;
-	kly_runtime_object_name('r', *ret_id, s->registry_name);
+	kly_runtime_object_name('r', id, s->registry_name);
 	kly_cleanup(kly_closep) int fd = kly_runtime_create_file(s->directory, s->registry_name);
 	if (fd < 0)
 		return fd;
-	return kly_registry_create(fd, *ret_id, &s->control.target.registry);
+	return kly_registry_create(fd, id, &s->control.target.registry);
 }
 
 static int make_block(struct kly_session *s, uint64_t registry_id)
@@ -67,7 +63,12 @@ static int make_stream(struct kly_session *s, const struct kly_stream_options *o
 	uint64_t registry_id)
 {
 	struct kly_stream_options made = *options;
+	struct kly_identity self;
 
+	if (kly_identity_of(0, &self) == 0) {
+		made.creator_namespace = (uint32_t)self.pid_namespace;
+		made.creator_start = self.start_time;
+	}
 	made.registry_id = registry_id;
 	made.flags |= kly_fence_available() ? 0 : KLY_STREAM_STRONG;
 	int r = random_id(&made.id);
@@ -86,9 +87,11 @@ int kly_session_open(struct kly_session *s, pid_t pid, const struct kly_stream_o
 	if (s->directory < 0)
 		return s->directory;
 	kly_runtime_clean(s->directory);
-	int r = make_registry(s, &registry_id);
+	int r = random_id(&registry_id);
 	if (r == 0)
-		r = make_stream(s, options, registry_id);
+		r = make_stream(s, options, registry_id); /* first: it says whose the registry is */
+	if (r == 0)
+		r = make_registry(s, registry_id);
 	if (r == 0)
 		r = make_block(s, registry_id);
 	if (r == 0) {
@@ -105,6 +108,20 @@ static void unlink_name(const struct kly_session *s, const char *name)
 {
 	if (*name)
 		(void)unlinkat(s->directory, name, 0);
+}
+
+/* Nobody can begin a record any more; who still is in one would find a hole, and a hole in a full
+ * file system is SIGBUS. Such memory stays as long as the program has it. */
+static bool is_idle(const struct kly_stream *stream)
+{
+	uint32_t used = (uint32_t)kly_min(
+		kly_load_acquire(&stream->shared->slots_used), stream->slot_count);
+
+	for (uint32_t i = 0; i < used * KLY_LANES; i++)
+		if (kly_load_acquire(&stream->slots[i / KLY_LANES].word[i % KLY_LANES]) &
+			KLY_LANE_IN_FLIGHT)
+			return false;
+	return true;
 }
 
 static void remove_memory(struct kly_stream *stream)
@@ -124,7 +141,8 @@ void kly_session_close(struct kly_session *s)
 	kly_control_fini(&s->control);
 	if (s->stream.head) {
 		kly_fence_writers(&s->stream);
-		remove_memory(&s->stream);
+		if (is_idle(&s->stream))
+			remove_memory(&s->stream);
 		kly_stream_unmap(&s->stream);
 	}
 	kly_registry_unmap(&target.registry);
@@ -135,6 +153,29 @@ void kly_session_close(struct kly_session *s)
 	unlink_name(s, s->registry_name);
 	(void)close(s->directory);
 	s->directory = -1;
+}
+
+bool kly_session_is_refused(const struct kly_session *s)
+{
+	const struct kly_wire_place *place = &s->control.target.block->places[s->control.place];
+
+	return kly_load_acquire(&place->refused) == kly_load_relaxed(&place->generation);
+}
+
+bool kly_session_image(const struct kly_session *s, uint32_t incarnation, struct kly_wire_image *ret)
+{
+	const uint8_t *block = (const uint8_t *)s->control.target.block;
+	const struct kly_wire_image *at = (const void *)(block + KLY_BLOCK_IMAGES_OFFSET +
+							 incarnation % KLY_IMAGES * sizeof(*at));
+
+	/* Acquire: pairs with the release in note_image(). */
+	if (kly_load_acquire(&at->incarnation) != incarnation)
+		return false;
+	memcpy(ret, at, sizeof(*ret));
+	__atomic_thread_fence(__ATOMIC_ACQUIRE); /* the same again: not overwritten meanwhile */
+	return kly_load_relaxed(&at->incarnation) == incarnation && ret->exe_bytes &&
+	       ret->exe_bytes + ret->args_bytes <= sizeof(ret->text) &&
+	       !ret->text[ret->exe_bytes - 1];
 }
 
 uint32_t kly_session_incarnation(const struct kly_session *s)

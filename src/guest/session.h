@@ -29,4 +29,11 @@ void kly_session_close(struct kly_session *s);
 /* How many images of the process have found the block. */
 uint32_t kly_session_incarnation(const struct kly_session *s);
 
+/* Whether the last image that found the block had no memory for the stream. */
+bool kly_session_is_refused(const struct kly_session *s);
+
+/* What an incarnation is. False: it has not told (yet), or several came after it. */
+bool kly_session_image(
+	const struct kly_session *s, uint32_t incarnation, struct kly_wire_image *ret);
+
 #endif

@@ -228,7 +228,8 @@ static void end_texts(struct kly_wire_log_head *head)
 	head->writer[sizeof(head->writer) - 1] = '\0';
 }
 
-static void add_creation(struct kly_log_reader *reader)
+/* 0 or -ENOMEM. One that contradicts itself is left out. */
+static int add_creation(struct kly_log_reader *reader)
 {
 	const struct kly_wire_snapshot *created = &reader->head.created;
 	const struct kly_instant instant = {.ticks = created->ticks,
@@ -236,8 +237,10 @@ static void add_creation(struct kly_log_reader *reader)
 		.boottime_ns = created->boottime_ns,
 		.realtime_ns = created->realtime_ns};
 
-	if (created->monotonic_ns || created->realtime_ns)
-		(void)kly_timeline_add_creation(&reader->dictionary.timeline, &instant);
+	if (!created->monotonic_ns && !created->realtime_ns)
+		return 0;
+	const int r = kly_timeline_add_creation(&reader->dictionary.timeline, &instant);
+	return r == -ENOMEM ? r : 0;
 }
 
 /* 0, or -EBADMSG, -EPROTONOSUPPORT; a damaged head is a problem. */
@@ -302,7 +305,9 @@ static int read_all_but_events(struct kly_log_reader *reader)
 	kly_timeline_init(&reader->dictionary.timeline,
 		reader->head_is_good ? reader->head.ticks_per_second : 0);
 	if (reader->head_is_good)
-		add_creation(reader);
+		r = add_creation(reader);
+	if (r < 0)
+		return r;
 
 	reader->scan.take = take_packet;
 	reader->scan.context = reader;
@@ -310,8 +315,8 @@ static int read_all_but_events(struct kly_log_reader *reader)
 	if (r < 0)
 		return r;
 	if (!reader->dictionary.timeline.count)
-		add_creation(reader);
-	return kly_log_dictionary_settle(&reader->dictionary);
+		r = add_creation(reader);
+	return r < 0 ? r : kly_log_dictionary_settle(&reader->dictionary);
 }
 
 static void closep(struct kly_log_reader **reader)

@@ -6,7 +6,8 @@
  * name and links it.
  *
  *      0   struct kly_wire_block
- *   4096   enable words: uint64_t[KLY_TYPES_MAX]
+ *   4096   struct kly_wire_image[KLY_IMAGES]: the last programs that the process has run
+ *  20480   enable words: uint64_t[KLY_TYPES_MAX]
  *
  * An enable word: bit 0 = the type is known here; bit s (1 .. 62) = the stream in table place s
  * wants it; bit 63 = ask once. Exactly 1 means "nobody wants it"; 0 means "ask" (never seen, or
@@ -34,7 +35,7 @@
 struct kly_wire_place {
 	uint64_t stream_id; /* the file s.ID beside the block */
 	uint32_t generation;
-	uint32_t unused0;
+	uint32_t refused; /* generation that the process could not map at its start; 0 = none */
 };
 
 struct kly_wire_block {
@@ -53,7 +54,19 @@ struct kly_wire_block {
 static_assert(offsetof(struct kly_wire_block, places) == 96, "part of the format");
 static_assert(sizeof(struct kly_wire_block) == 96 + 63 * 16, "part of the format");
 
-#define KLY_BLOCK_WORDS_OFFSET 4096u
+/* What an image of the process is: written by its constructor, at incarnation % KLY_IMAGES. The
+ * writer sets incarnation to 0, writes the rest, then sets it. */
+#define KLY_IMAGES 8u
+struct kly_wire_image {
+	uint32_t incarnation;
+	uint16_t exe_bytes;  /* with the NUL; 0 = not known */
+	uint16_t args_bytes; /* as in /proc/PID/cmdline, cut */
+	char text[2040];     /* the path, then the arguments */
+};
+static_assert(sizeof(struct kly_wire_image) == 2048, "part of the format");
+
+#define KLY_BLOCK_IMAGES_OFFSET 4096u
+#define KLY_BLOCK_WORDS_OFFSET (KLY_BLOCK_IMAGES_OFFSET + KLY_IMAGES * 2048u)
 #define KLY_BLOCK_BYTES (KLY_BLOCK_WORDS_OFFSET + KLY_TYPES_MAX * 8)
 
 #endif

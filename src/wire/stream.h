@@ -99,8 +99,8 @@ struct kly_wire_stream {
 	uint64_t ticks_per_second; /* nominal; snapshots are exact */
 	struct kly_wire_snapshot created;
 	uint32_t creator_pid;
-	uint32_t unused0;
-	uint64_t creator_start; /* clock ticks after boot, as in /proc/PID/stat */
+	uint32_t creator_namespace; /* inode of its pid namespace; 0 = not told */
+	uint64_t creator_start;     /* clock ticks after boot, as in /proc/PID/stat */
 	char name[256];
 	/* Shell patterns, each ended by a NUL; a type whose name matches none is filtered when it
 	 * is first met. Empty: all match. */

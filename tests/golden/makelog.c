@@ -221,6 +221,31 @@ static void make_hostile(void)
 	mark(1000);
 }
 
+/* Sets of types: none, one that has a name, many that have none, and one that is cut. */
+static void make_filters(void)
+{
+	static const struct kly_log_type predefined[] = {
+		{KLY_TYPE_START, "posix_trace_start", ""},
+		{KLY_TYPE_FILTER, "posix_trace_filter", ""},
+	};
+	static uint8_t set[KLY_TYPES_MAX / 8];
+
+	check(kly_log_writer_types(writer, START, predefined, KLY_COUNT(predefined)));
+	begin_run(100, "server");
+	put(set, sizeof(set));
+	event(KLY_TYPE_START, 1000);
+	set[NOTE / 8] = 1 << NOTE % 8;
+	put(set, sizeof(set));
+	event(KLY_TYPE_FILTER, 2000);
+	set[0] = 0x30;
+	put(set, sizeof(set));
+	event(KLY_TYPE_FILTER, 3000);
+	put(set, 8);
+	event(KLY_TYPE_FILTER | KLY_REC_TRUNCATED, 4000);
+	end_run();
+	mark(4000);
+}
+
 static const struct {
 	const char *name;
 	void (*make)(void);
@@ -230,6 +255,7 @@ static const struct {
 	{"bytes", make_bytes},
 	{"losses", make_losses},
 	{"hostile", make_hostile},
+	{"filters", make_filters},
 };
 
 int main(int argc, char **argv)
