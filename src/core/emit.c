@@ -8,15 +8,6 @@ struct target {
 };
 
 /* state is the one that decided: by now a reader may have let the stream go on. */
-void kly_emit_refused(
-	struct kly_writer *w, const struct kly_stream *s, enum kly_state state, uint64_t ticks)
-{
-	if (state != KLY_STATE_FULL)
-		return;
-	kly_stream_stop_full(s, ticks);
-	kly_writer_lost(w, KLY_LOSS_FULL);
-}
-
 static void copy(uint8_t *to, const struct kly_payload *p, size_t len)
 {
 	if (p->data) {
@@ -89,7 +80,7 @@ static void emit_into(struct kly_thread *t, uint32_t level, uint64_t places, uin
 		uint64_t ticks = stamp(targets[i].w, &early);
 
 		KLY_POINT(KLY_POINT_STAMPED);
-		if (kly_stream_takes(targets[i].w, targets[i].s, type, ticks))
+		if (kly_stream_takes(targets[i].w, type))
 			write_record(&targets[i], level, type, payload, where, ticks);
 	}
 	for (unsigned i = 0; i < n; i++)
@@ -119,7 +110,7 @@ static KLY_COLD void put_rest(struct kly_thread *t, uint32_t place, uint32_t typ
 	const struct target at = {kly_process.streams[place], &t->writers[place]};
 	const struct kly_payload payload = {.data = data ? data : "", .len = len};
 
-	if (kly_stream_takes(at.w, at.s, type, ticks))
+	if (kly_stream_takes(at.w, type))
 		write_record(&at, 0, type, &payload, kly_where(t, caller), ticks);
 	kly_lane_finish(at.w, at.s, 0);
 }

@@ -35,25 +35,18 @@ struct kly_payload {
 void kly_emit_general(
 	uint32_t type, uint64_t word, const struct kly_payload *payload, const void *caller);
 
-/* The stream does not run: nothing is to be written. If it is full, the event is lost, and it may be
- * earlier than the one that found it full. */
-void kly_emit_refused(
-	struct kly_writer *w, const struct kly_stream *s, enum kly_state state, uint64_t ticks);
-
 /* Whether the stream takes the event; asked only after the lane was marked. An event that finds the
  * stream full is lost; one that finds it suspended, or is filtered, never was. */
-static inline bool kly_stream_takes(
-	struct kly_writer *w, const struct kly_stream *s, uint32_t type, uint64_t ticks)
+static inline bool kly_stream_takes(struct kly_writer *w, uint32_t type)
 {
 	/* Acquire: pairs with the release of a state or filter change: N-04. */
 	enum kly_state state = kly_state_of(kly_load_acquire(&w->shared->state));
 
 	if (KLY_UNLIKELY(kly_load_acquire(&w->shared->filter[type / 64]) >> type % 64 & 1))
 		return false;
-	if (KLY_LIKELY(state == KLY_STATE_RUNNING))
-		return true;
-	kly_emit_refused(w, s, state, ticks);
-	return false;
+	if (state == KLY_STATE_FULL)
+		kly_writer_lost(w, KLY_LOSS_FULL);
+	return state == KLY_STATE_RUNNING;
 }
 
 static inline uint64_t kly_where(const struct kly_thread *t, const void *caller)

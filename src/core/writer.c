@@ -550,20 +550,18 @@ static int set_up_lane(struct kly_writer *w, const struct kly_stream *s, uint32_
 	return -ENOSPC;
 }
 
-/* Of a stream that was started again since, an event from before says nothing. */
-static bool may_stop(uint64_t state, uint64_t ticks)
-{
-	return (kly_state_of(state) == KLY_STATE_RUNNING && kly_state_time(state) < ticks) ||
-	       (kly_state_of(state) == KLY_STATE_FULL && kly_state_time(state) > ticks);
-}
-
-/* The state is stopped at the time of the earliest event that found no room (DESIGN.md 3). */
-void kly_stream_stop_full(const struct kly_stream *s, uint64_t ticks)
+/*
+ * An event that was taken at `ticks` finds no room: the stream stops now. Not at `ticks`: its call has
+ * not returned, so no one can know when in its course the event was; and others have recorded since.
+ * Of a stream that was started again meanwhile, the event says nothing.
+ */
+static void stop_full(const struct kly_stream *s, uint64_t ticks)
 {
 	uint64_t seen = kly_load_acquire(&s->shared->state);
 
-	while (may_stop(seen, ticks))
-		if (kly_cas_acq_rel(&s->shared->state, &seen, kly_state_word(KLY_STATE_FULL, ticks)))
+	while (kly_state_of(seen) == KLY_STATE_RUNNING && kly_state_time(seen) < ticks)
+		if (kly_cas_acq_rel(&s->shared->state, &seen,
+			    kly_state_word(KLY_STATE_FULL, kly_stream_now(s))))
 			return;
 }
 
@@ -598,7 +596,7 @@ bool kly_lane_make_room(struct kly_writer *w, const struct kly_stream *s, uint32
 		return true;
 	}
 	if (r == -ENOSPC && s->policy != KLY_POLICY_LOOP)
-		kly_stream_stop_full(s, ticks);
+		stop_full(s, ticks);
 	kly_writer_lost(w, r == -ENOMEM ? KLY_LOSS_MEMORY : KLY_LOSS_FULL);
 	return false;
 }

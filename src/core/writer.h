@@ -87,9 +87,6 @@ int kly_writer_attach(struct kly_writer *w, const struct kly_stream *s,
 /* Gives the chunks back with the room that is left in them, then the slot. NULL-safe. */
 void kly_writer_detach(struct kly_writer *w, const struct kly_stream *s);
 
-/* An event met a full stream at this time: the stop is not later than it. */
-void kly_stream_stop_full(const struct kly_stream *s, uint64_t ticks);
-
 /* Completes a chunk change that was jumped out of, and takes the lane out of flight. */
 void kly_lane_heal(struct kly_writer *w, const struct kly_stream *s, uint32_t level);
 
