@@ -23,5 +23,6 @@ bool kly_cli_colour(int fd);
 
 /* argv[0] is the command's name. They return the exit status. */
 int kly_cmd_print(int argc, char **argv);
+int kly_cmd_record(int argc, char **argv);
 
 #endif

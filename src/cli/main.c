@@ -10,6 +10,7 @@ static const struct command {
 	int (*run)(int argc, char **argv);
 	const char *help;
 } commands[] = {
+	{"record", kly_cmd_record, "run a program and record its events"},
 	{"print", kly_cmd_print, "show the events of a log"},
 };
 

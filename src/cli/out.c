@@ -160,7 +160,7 @@ static size_t utf8_character(const unsigned char *text, size_t len)
 
 /* Bytes of the character at text if it may be shown as it is; 0: it may not. The controls from
  * U+0080 to U+009F drive terminals as well. */
-static size_t harmless_character(const unsigned char *text, size_t len)
+static inline size_t harmless_character(const unsigned char *text, size_t len)
 {
 	if (*text < 0x80)
 		return *text >= ' ' && *text != 127 && *text != '\\';

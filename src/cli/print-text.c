@@ -58,12 +58,14 @@ static KLY_COLD void new_minute(struct kly_printer *printer, uint64_t time_ns)
 		tm = (struct tm){.tm_year = 70};
 	printer->minute_ns = time_ns - time_ns % SECOND_NS - (uint64_t)tm.tm_sec * SECOND_NS;
 	(void)strftime(printer->minute, sizeof(printer->minute), "%H:%M:", &tm);
-	if (printer->day != tm.tm_yday) {
+
+	int day = 366 * tm.tm_year + tm.tm_yday;
+	if (printer->day != day) {
 		begin_note(printer);
 		(void)strftime(text, sizeof(text), "%Y-%m-%d %z", &tm);
 		kly_out_text(&printer->out, text);
 		end_note(printer);
-		printer->day = tm.tm_yday;
+		printer->day = day;
 	}
 }
 

@@ -80,7 +80,7 @@ struct kly_printer {
 	/* print-text.c */
 	bool any; /* an event was printed: last_ns is its time */
 	uint64_t last_ns;
-	int day; /* of the year; -1: none yet */
+	int day; /* a number for each day; -1: none yet */
 
 	struct kly_out out, scratch;
 };

@@ -31,6 +31,13 @@ void kly_control_fini(struct kly_control *c);
 int kly_control_start(struct kly_control *c, const void *caller);
 int kly_control_stop(struct kly_control *c, const void *caller);
 
+/* The filter: a bit for each type, set = not recorded. A change while the stream runs is recorded,
+ * and holds for all trace points that begin after the call. */
+#define KLY_FILTER_WORDS (KLY_TYPES_MAX / 64)
+void kly_control_get_filter(const struct kly_control *c, uint64_t ret[KLY_FILTER_WORDS]);
+void kly_control_set_filter(
+	struct kly_control *c, const uint64_t filter[KLY_FILTER_WORDS], const void *caller);
+
 /* A stream that had filled up goes on, from `ticks`; for readers that have emptied it. */
 bool kly_control_restart(struct kly_control *c, uint64_t full_word, uint64_t ticks);
 

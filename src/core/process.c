@@ -470,6 +470,8 @@ void kly_target_enable(const struct kly_target *target, uint32_t place, const st
 		kly_stream_apply_keep(s, &target->registry, type);
 		if (wants(s, type))
 			kly_or_acq_rel(&target->words[type], UINT64_C(1) << place);
+		else
+			kly_and_acq_rel(&target->words[type], ~(UINT64_C(1) << place));
 	}
 }
 

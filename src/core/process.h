@@ -88,7 +88,7 @@ struct kly_target kly_process_target(void);
 int kly_target_add(const struct kly_target *target, uint64_t stream_id);
 void kly_target_remove(const struct kly_target *target, uint32_t place);
 
-/* Sets the place's bit in the words of all known types that the stream's filter lets pass, or
+/* Makes the place's bit in the words of all known types what the stream's state and filter say, or
  * takes it back everywhere. */
 void kly_target_enable(const struct kly_target *target, uint32_t place, const struct kly_stream *s);
 void kly_target_disable(const struct kly_target *target, uint32_t place);

@@ -54,6 +54,7 @@ static void raise_horizon(struct kly_reader *r)
 	if (r->drain.horizon <= r->order.horizon)
 		return;
 	r->order.horizon = r->drain.horizon;
+	r->raised = true;
 	r->order.suspended = false;
 }
 
@@ -218,7 +219,58 @@ static int look(struct kly_reader *r)
 	return stop_if_full(r);
 }
 
-int kly_reader_next(struct kly_reader *r, struct kly_event *event)
+/*
+ * LOOP: OVERFLOW with the time of the first event that was lost, then RESUME with that of the first
+ * one behind the loss, then that event.
+ */
+
+static void fill_told(struct kly_event *event, uint16_t type, uint64_t ticks)
+{
+	static const struct kly_wire_thread nobody;
+
+	*event = (struct kly_event){
+		.ticks = ticks, .type = type, .cpu = KLY_REC_NO_CPU, .thread = &nobody};
+}
+
+static bool lost_more(struct kly_reader *r)
+{
+	uint64_t lost[KLY_LOSS_CAUSES];
+
+	r->raised = false;
+	kly_reader_losses(r, lost);
+	if (lost[KLY_LOSS_OVERWRITTEN] <= r->lost)
+		return false;
+	r->lost = lost[KLY_LOSS_OVERWRITTEN];
+	return true;
+}
+
+static bool tell_next(struct kly_reader *r, struct kly_event *event)
+{
+	const struct kly_stream *s = r->drain.stream;
+
+	if (r->to_tell == 2) {
+		r->to_tell = 1;
+		fill_told(event, KLY_TYPE_RESUME, r->held.ticks);
+		if (!kly_stream_filters(s, KLY_TYPE_RESUME))
+			return true;
+	}
+	r->to_tell = 0;
+	*event = r->held;
+	return true;
+}
+
+static bool tell_losses(struct kly_reader *r, struct kly_event *event)
+{
+	const struct kly_stream *s = r->drain.stream;
+	uint64_t first = kly_exchange_acq_rel(&s->shared->first_lost, 0);
+
+	r->held = *event;
+	r->to_tell = 2;
+	fill_told(event, KLY_TYPE_OVERFLOW, kly_min(kly_max(first, r->last), r->held.ticks));
+	return !kly_stream_filters(s, KLY_TYPE_OVERFLOW) || tell_next(r, event);
+}
+
+static int next_in_order(struct kly_reader *r, struct kly_event *event)
 {
 	if (kly_order_next(&r->order, r->drain.until, event))
 		return 1;
@@ -228,6 +280,18 @@ int kly_reader_next(struct kly_reader *r, struct kly_event *event)
 	if (kly_order_next(&r->order, r->drain.until, event))
 		return 1;
 	return restart_if_empty(r);
+}
+
+int kly_reader_next(struct kly_reader *r, struct kly_event *event)
+{
+	if (r->to_tell)
+		return tell_next(r, event);
+	int e = next_in_order(r, event);
+	if (e == 1 && r->tells_losses && r->raised && lost_more(r))
+		(void)tell_losses(r, event);
+	if (e == 1)
+		r->last = event->ticks;
+	return e;
 }
 
 static bool may_come(const struct kly_stream *s)
@@ -267,6 +331,8 @@ int kly_reader_clear(struct kly_reader *r)
 		return e;
 	while (kly_order_next(&r->order, r->drain.until, &event))
 		;
+	r->to_tell = 0;
+	(void)lost_more(r);
 	return restart_if_empty(r);
 }
 

@@ -26,6 +26,14 @@ struct kly_reader {
 	struct kly_piece *spare;
 	uint64_t full_word; /* the state word for which a STOP was made up; 0 = none */
 	bool hold;          /* a stream that filled up is not to go on */
+
+	/* An event that waits behind the OVERFLOW and RESUME that tell of a loss before it. */
+	bool tells_losses; /* the owner wants these two */
+	bool raised;       /* the horizon has risen since the last look at the losses */
+	uint8_t to_tell;   /* 2: OVERFLOW given, RESUME is next; 1: then the event */
+	uint64_t lost;     /* overwritten events told of */
+	uint64_t last;     /* time of the last event given */
+	struct kly_event held;
 };
 
 /* control, if not NULL, is used in kly_reader_next() and must outlive the reader. */

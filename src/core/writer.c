@@ -304,6 +304,14 @@ static uint32_t claim_free(const struct claim *c, uint32_t limit)
 	return NO_CHUNK;
 }
 
+static void note_first_lost(const struct kly_stream *s, uint64_t ticks)
+{
+	uint64_t seen = kly_load_relaxed(&s->shared->first_lost);
+
+	while ((!seen || seen > ticks) && !kly_cas_acq_rel(&s->shared->first_lost, &seen, ticks))
+		;
+}
+
 /*
  * LOOP: the full chunk whose newest time is least. The horizon is raised before the claim, so that
  * nobody can see the chunk gone and the horizon not yet there; if the claim fails, another writer
@@ -328,7 +336,9 @@ static uint32_t claim_oldest(const struct claim *c, uint32_t limit)
 		}
 		if (oldest == NO_CHUNK)
 			return NO_CHUNK;
-		uint32_t events = word ? kly_stream_chunk(s, oldest)->events : 0;
+		const struct kly_wire_chunk *head = kly_stream_chunk(s, oldest);
+		uint32_t events = word ? head->events : 0;
+		uint64_t first = kly_load_relaxed(&head->base);
 
 		if (word && !KLY_SWITCH(KLY_NO_HORIZON))
 			kly_max_acq_rel(&s->shared->horizon, least);
@@ -336,6 +346,8 @@ static uint32_t claim_oldest(const struct claim *c, uint32_t limit)
 			continue;
 		kly_add_relaxed(&s->slots[c->slot].lost[KLY_LOSS_OVERWRITTEN],
 			kly_min(events, s->chunk_bytes / sizeof(struct kly_wire_rec)));
+		if (word)
+			note_first_lost(s, first);
 		return oldest;
 	}
 	return NO_CHUNK;
@@ -579,6 +591,21 @@ bool kly_lane_make_room(struct kly_writer *w, const struct kly_stream *s, uint32
 		kly_stream_stop_full(s, ticks);
 	kly_writer_lost(w, r == -ENOMEM ? KLY_LOSS_MEMORY : KLY_LOSS_FULL);
 	return false;
+}
+
+void kly_lane_rename(struct kly_writer *w, const struct kly_stream *s, uint32_t level,
+	const struct kly_wire_thread *thread, uint32_t size, uint64_t ticks)
+{
+	struct kly_spot *spot = &w->lanes[level].now;
+	uint32_t note = kly_rec_size(sizeof(*thread));
+
+	if (memcmp(&w->thread, thread, sizeof(*thread)) == 0)
+		return;
+	w->thread = *thread; /* a new chunk says so in its head */
+	if (spot->pos + (note + size) / 8 <= spot->end && ticks - spot->base <= UINT32_MAX)
+		put_note(s, spot, KLY_NOTE_THREAD, thread, sizeof(*thread), ticks);
+	else
+		spot->end = spot->pos; /* so the record goes into another one */
 }
 
 /* At most one chunk can bear the lane's name beside its current one: the claim of a change. */

@@ -99,6 +99,10 @@ void kly_lane_heal(struct kly_writer *w, const struct kly_stream *s, uint32_t le
 bool kly_lane_make_room(struct kly_writer *w, const struct kly_stream *s, uint32_t level,
 	uint32_t size, uint64_t ticks);
 
+/* The lane's next record, of this size, is by another thread: for controls, which any may use. */
+void kly_lane_rename(struct kly_writer *w, const struct kly_stream *s, uint32_t level,
+	const struct kly_wire_thread *thread, uint32_t size, uint64_t ticks);
+
 /* Books events of this writer as lost. Async-signal-safe. */
 static inline void kly_writer_lost(struct kly_writer *w, enum kly_loss cause)
 {

@@ -1,11 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * Streams of the own process: <kilroy/trace.h>. A stream is a memfd that is mapped and closed, its
- * control and its reader.
- */
-#include "base/timeline.h"
-#include "core/fence.h"
-#include "core/reader.h"
+/* Streams of the own process: <kilroy/trace.h>. */
+#include "collect/live.h"
 #include "kilroy/trace.h"
 
 #include <errno.h>
@@ -18,17 +13,11 @@
 #include <unistd.h>
 
 #define SECOND_NS 1000000000
-#define SNAPSHOTS_A_SECOND 1000
-#define SNAPSHOTS_MAX 4096 /* then the old ones are forgotten: reading does not go back */
 
 struct kilroy_stream {
 	uint32_t pid; /* of the process whose it is */
-	struct kly_stream *stream;
-	struct kly_control control; /* under lock */
-	pthread_mutex_t lock;
-	struct kly_reader reader; /* its caller's order, as the header says */
-	struct kly_timeline timeline;
-	uint64_t snapshot_ticks;
+	struct kly_live live;
+	pthread_mutex_t lock; /* of live.control; who reads is the caller's to order */
 	struct kly_wire_thread thread;
 	struct kilroy_event event;
 };
@@ -69,74 +58,6 @@ static_assert(KILROY_EVENT_TRUNCATED == KLY_EVENT_TRUNCATED &&
 		      KILROY_EVENT_LATE == KLY_EVENT_LATE, "the same");
 static_assert((int)KILROY_LOSS_DISK == (int)KLY_LOSS_DISK, "the same");
 
-static int make_stream(const struct kly_stream_options *options, struct kly_stream **ret)
-{
-	struct kly_stream *s = kly_process_new_stream();
-
-	if (!s)
-		return -ENOMEM;
-	kly_cleanup(kly_closep) int fd = memfd_create("kilroy", MFD_CLOEXEC | MFD_ALLOW_SEALING);
-	int r = fd < 0 ? -errno : kly_stream_create(fd, options, s);
-	if (r < 0) {
-		(void)munmap(s, sizeof(*s));
-		return r;
-	}
-	(void)fcntl(fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL);
-	s->strong |= kly_process.strong;
-	*ret = s;
-	return 0;
-}
-
-static struct kly_instant instant_of(const struct kly_wire_snapshot *s)
-{
-	return (struct kly_instant){s->ticks, s->monotonic_ns, s->boottime_ns, s->realtime_ns};
-}
-
-/* Ticks of events up to now can be converted exactly when a snapshot from after them is there. */
-static void take_snapshot(struct kilroy_stream *s)
-{
-	uint64_t step = s->stream->head->ticks_per_second / SNAPSHOTS_A_SECOND;
-	struct kly_wire_snapshot now;
-
-	if (s->reader.drain.until - s->snapshot_ticks < step)
-		return;
-	kly_clock_snapshot(s->stream->clock, &now);
-	s->snapshot_ticks = now.ticks;
-	const struct kly_instant instant = instant_of(&now);
-	if (s->timeline.count >= SNAPSHOTS_MAX)
-		s->timeline.count = 1;
-	(void)kly_timeline_add(&s->timeline, &instant); /* no memory: less exact */
-}
-
-static void free_handle(struct kilroy_stream *s)
-{
-	kly_timeline_fini(&s->timeline);
-	free(s);
-}
-
-static int begin(struct kilroy_stream *s)
-{
-	const struct kly_target target = kly_process_target();
-	const struct kly_instant created = instant_of(&s->stream->head->created);
-
-	kly_timeline_init(&s->timeline, s->stream->head->ticks_per_second);
-	int r = kly_timeline_add_creation(&s->timeline, &created);
-	if (r < 0)
-		return r;
-	s->snapshot_ticks = created.ticks;
-	r = kly_control_init(&s->control, &target, s->stream);
-	if (r < 0)
-		return r;
-	kly_process_put_place(s->control.place, s->stream);
-	r = kly_reader_init(&s->reader, s->stream, &s->control);
-	if (r < 0) {
-		kly_control_fini(&s->control);
-		kly_process_drop_place(s->control.place);
-		s->stream = NULL;
-	}
-	return r;
-}
-
 KLY_API int kilroy_stream_create(
 	const struct kilroy_stream_options *options, struct kilroy_stream **ret_stream)
 {
@@ -149,32 +70,24 @@ KLY_API int kilroy_stream_create(
 		r = gather_patterns(o->keep, keep);
 	if (r < 0)
 		return r;
-	if (!kly_process_ready())
-		return -ENOMEM;
 	struct kilroy_stream *s = calloc(1, sizeof(*s));
 	if (!s)
 		return -ENOMEM;
-	s->pid = kly_process.pid;
-	(void)pthread_mutex_init(&s->lock, NULL);
 	const struct kly_stream_options made = {
 		.name = o->name ? o->name : program_invocation_short_name,
 		.min_bytes = o->stream_bytes,
 		.max_data = o->max_data,
 		.policy = o->policy,
-		.flags = o->flags | (kly_fence_available() ? 0 : KLY_STREAM_STRONG),
+		.flags = o->flags,
 		.keep = keep,
 	};
-	r = make_stream(&made, &s->stream);
-	if (r == 0)
-		r = begin(s);
+	r = kly_live_open(&s->live, &made);
 	if (r < 0) {
-		if (s->stream) {
-			kly_stream_unmap(s->stream);
-			(void)munmap(s->stream, sizeof(*s->stream));
-		}
-		free_handle(s);
+		free(s);
 		return r;
 	}
+	s->pid = kly_process.pid;
+	(void)pthread_mutex_init(&s->lock, NULL);
 	*ret_stream = s;
 	return 0;
 }
@@ -184,8 +97,8 @@ KLY_API int kilroy_stream_start(struct kilroy_stream *s)
 	if (!is_ours(s))
 		return -EINVAL;
 	(void)pthread_mutex_lock(&s->lock);
-	s->reader.hold = false;
-	int r = kly_control_start(&s->control, __builtin_return_address(0));
+	s->live.reader.hold = false;
+	int r = kly_control_start(&s->live.control, __builtin_return_address(0));
 	(void)pthread_mutex_unlock(&s->lock);
 	return r;
 }
@@ -195,8 +108,8 @@ KLY_API int kilroy_stream_stop(struct kilroy_stream *s)
 	if (!is_ours(s))
 		return -EINVAL;
 	(void)pthread_mutex_lock(&s->lock);
-	s->reader.hold = true;
-	int r = kly_control_stop(&s->control, __builtin_return_address(0));
+	s->live.reader.hold = true;
+	int r = kly_control_stop(&s->live.control, __builtin_return_address(0));
 	(void)pthread_mutex_unlock(&s->lock);
 	return r;
 }
@@ -205,22 +118,18 @@ KLY_API int kilroy_stream_clear(struct kilroy_stream *s)
 {
 	if (!is_ours(s))
 		return -EINVAL;
-	return kly_reader_clear(&s->reader);
+	return kly_reader_clear(&s->live.reader);
 }
 
 KLY_API void kilroy_stream_close(struct kilroy_stream *s)
 {
 	if (!s)
 		return;
-	if (!is_ours(s)) {
-		free_handle(s); /* a child: the stream is its parent's, and not even mapped */
-		return;
-	}
-	kly_control_fini(&s->control);
-	kly_reader_fini(&s->reader);
-	kly_process_drop_place(s->control.place);
-	(void)pthread_mutex_destroy(&s->lock);
-	free_handle(s);
+	if (is_ours(s)) {
+		kly_live_close(&s->live);
+		(void)pthread_mutex_destroy(&s->lock);
+	} /* else a child: the stream is its parent's, and not even mapped */
+	free(s);
 }
 
 static void fill(struct kilroy_stream *s, const struct kly_event *e)
@@ -230,7 +139,7 @@ static void fill(struct kilroy_stream *s, const struct kly_event *e)
 	(void)kly_registry_get(&kly_process.registry, e->type, &name, &fields);
 	s->thread = *e->thread;
 	s->event = (struct kilroy_event){
-		.time_ns = kly_timeline_realtime(&s->timeline, e->ticks),
+		.time_ns = kly_timeline_realtime(&s->live.timeline, e->ticks),
 		.ticks = e->ticks,
 		.address = e->address,
 		.type = e->type,
@@ -268,15 +177,15 @@ KLY_API int kilroy_stream_read(
 
 	if (!is_ours(s))
 		return -EINVAL;
-	r = kly_reader_next(&s->reader, &event);
+	r = kly_reader_next(&s->live.reader, &event);
 	if (r == 0 && timeout_ns) {
 		const struct timespec until = deadline(timeout_ns > 0 ? timeout_ns : 0);
 
-		r = kly_reader_wait(&s->reader, timeout_ns > 0 ? &until : NULL, &event);
+		r = kly_reader_wait(&s->live.reader, timeout_ns > 0 ? &until : NULL, &event);
 	}
 	if (r <= 0)
 		return r;
-	take_snapshot(s);
+	kly_live_snapshot(&s->live);
 	fill(s, &event);
 	*ret_event = &s->event;
 	return 1;
@@ -304,7 +213,7 @@ KLY_API int kilroy_stream_losses(const struct kilroy_stream *s, uint64_t *ret_co
 
 	if (!is_ours(s))
 		return -EINVAL;
-	kly_reader_losses(&s->reader, lost);
+	kly_reader_losses(&s->live.reader, lost);
 	for (unsigned i = 0; i < count; i++)
 		ret_counts[i] = i < KLY_LOSS_CAUSES ? lost[i] : 0;
 	return KLY_LOSS_CAUSES;
@@ -317,13 +226,13 @@ KLY_API int kilroy_stream_time(
 		return -EINVAL;
 	switch (clock_id) {
 	case CLOCK_REALTIME:
-		*ret_time_ns = kly_timeline_realtime(&s->timeline, ticks);
+		*ret_time_ns = kly_timeline_realtime(&s->live.timeline, ticks);
 		return 0;
 	case CLOCK_MONOTONIC:
-		*ret_time_ns = kly_timeline_monotonic(&s->timeline, ticks);
+		*ret_time_ns = kly_timeline_monotonic(&s->live.timeline, ticks);
 		return 0;
 	case CLOCK_BOOTTIME:
-		*ret_time_ns = kly_timeline_boottime(&s->timeline, ticks);
+		*ret_time_ns = kly_timeline_boottime(&s->live.timeline, ticks);
 		return 0;
 	}
 	return -EINVAL;

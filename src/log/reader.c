@@ -137,13 +137,14 @@ static void heed_loss(
 	kly_cleanup(kly_freep) uint8_t *packet = NULL;
 	struct kly_wire_log_loss loss;
 
-	reader->order.suspended = false; /* the START may be lost */
 	if (kly_log_file_packet(&reader->file, offset, head, &packet) < 0)
 		return;
 	for (size_t i = 0; i + sizeof(loss) <= head->body_bytes; i += sizeof(loss)) {
 		memcpy(&loss, packet + sizeof(*head) + i, sizeof(loss));
 		if (loss.cause == KLY_LOSS_OVERWRITTEN)
 			reader->order.horizon = kly_max(reader->order.horizon, head->end);
+		if (loss.cause != KLY_LOSS_FULL)
+			reader->order.suspended = false; /* the START may be lost */
 	}
 }
 

@@ -64,6 +64,27 @@ int kly_field_next(const char **text, struct kly_field *ret_field)
 	return 1;
 }
 
+/* Copies of constant size are loads. Little endian: the low bytes come first. */
+static uint64_t load(const uint8_t *data, uint32_t size)
+{
+	uint64_t value = 0;
+
+	switch (size) {
+	case 1:
+		return *data;
+	case 2:
+		memcpy(&value, data, 2);
+		break;
+	case 4:
+		memcpy(&value, data, 4);
+		break;
+	case 8:
+		memcpy(&value, data, 8);
+		break;
+	}
+	return value;
+}
+
 static void sign_extend(struct kly_value *value, uint32_t size)
 {
 	unsigned unused_bits = 64 - 8 * size;
@@ -80,7 +101,7 @@ bool kly_field_value(
 	if (field->size == 0) {
 		if (payload->len < sizeof(len))
 			return false;
-		memcpy(&len, payload->data, sizeof(len));
+		len = (uint16_t)load(payload->data, sizeof(len));
 		value.data = payload->data + sizeof(len);
 		value.len = kly_min(len, payload->len - sizeof(len));
 		value.cut = value.len < len;
@@ -92,7 +113,7 @@ bool kly_field_value(
 
 	if (payload->len < field->size)
 		return false;
-	memcpy(&value.u, payload->data, field->size); /* little endian: the low bytes come first */
+	value.u = load(payload->data, field->size);
 	if (field->kind == KLY_FIELD_SIGNED)
 		sign_extend(&value, field->size);
 	payload->data += field->size;

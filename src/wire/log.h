@@ -25,6 +25,19 @@
 #define KLY_PACKET_MAGIC 0x544b504bu /* "KPKT" */
 #define KLY_PACKET_BODY_MAX (16u << 20)
 
+/* What happens when the log has log_max_bytes of events. */
+enum kly_log_policy {
+	KLY_LOG_POLICY_LOOP = 1,
+	KLY_LOG_POLICY_UNTIL_FULL = 2,
+	KLY_LOG_POLICY_APPEND = 3, /* it has no limit */
+};
+
+/* What a forked child of the traced process does. */
+enum kly_log_inheritance {
+	KLY_LOG_CLOSE_FOR_CHILD = 1,
+	KLY_LOG_INHERITED = 2,
+};
+
 struct kly_wire_log_head {
 	char magic[8];
 	uint32_t version;
@@ -38,8 +51,8 @@ struct kly_wire_log_head {
 	uint32_t max_data;
 	uint64_t min_bytes; /* size of the stream */
 	uint64_t log_max_bytes;
-	uint32_t log_policy;
-	uint32_t inheritance;
+	uint32_t log_policy;  /* enum kly_log_policy, 0 = not known */
+	uint32_t inheritance; /* enum kly_log_inheritance, 0 = not known */
 	uint32_t pid; /* of the traced process */
 	uint32_t stream_flags;
 	struct kly_wire_snapshot created;

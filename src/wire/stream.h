@@ -126,6 +126,7 @@ struct kly_wire_stream_shared {
 	uint32_t chunks_used;           /* chunks above were never taken */
 	uint32_t reserved_chunks;       /* memory of the chunks below is there */
 	uint32_t reserved_slots;
+	uint64_t first_lost; /* LOOP: least time overwritten since a reader took it; 0 = none */
 
 	/* events that could not be booked on a slot, by cause */
 	_Alignas(128) uint64_t lost[KLY_LOSS_CAUSES];
@@ -138,6 +139,7 @@ struct kly_wire_stream_shared {
 };
 static_assert(sizeof(struct kly_wire_stream_shared) == 1024, "part of the format");
 static_assert(offsetof(struct kly_wire_stream_shared, horizon) == 128, "part of the format");
+static_assert(offsetof(struct kly_wire_stream_shared, first_lost) == 152, "part of the format");
 static_assert(offsetof(struct kly_wire_stream_shared, lost) == 256, "part of the format");
 static_assert(offsetof(struct kly_wire_stream_shared, clock_last) == 384, "part of the format");
 static_assert(offsetof(struct kly_wire_stream_shared, filter) == 512, "part of the format");
