@@ -89,6 +89,8 @@ static void change(struct kly_control *c, enum kly_state from, enum kly_state to
 	kly_lane_mark(&c->writer, 0);
 	uint64_t ticks = kly_stream_now(s), seen = kly_load_acquire(&s->shared->state);
 
+	if (to == KLY_STATE_RUNNING && kly_state_of(seen) == from)
+		kly_max_acq_rel(&s->shared->started, ticks);
 	if (kly_state_of(seen) == from &&
 		kly_cas_acq_rel(&s->shared->state, &seen, kly_state_word(to, ticks)) &&
 		!kly_stream_filters(s, type))
@@ -153,6 +155,7 @@ int kly_control_stop(struct kly_control *c, const void *caller)
 
 bool kly_control_restart(struct kly_control *c, uint64_t full_word, uint64_t ticks)
 {
+	kly_max_acq_rel(&c->stream->shared->started, ticks);
 	return kly_cas_acq_rel(&c->stream->shared->state, &full_word,
 		kly_state_word(KLY_STATE_RUNNING, ticks));
 }

@@ -180,18 +180,19 @@ static int make_up(struct kly_reader *r, uint16_t type, const void *data, uint16
 /*
  * Called after a round. A stop that is not later than the round's time is final: the calls that found
  * no room before it have come to rest, so nobody moves its time any more, and all that was written
- * before it is in the order. A later one waits for the next round.
+ * before it is in the order. A later one waits for the next round. Only a call that was passed over
+ * may still move it; that is no other stop.
  */
 static int stop_if_full(struct kly_reader *r)
 {
 	uint64_t word = kly_load_acquire(&r->drain.stream->shared->state);
+	bool stopped = r->full_word;
 	const int32_t automatic = 1;
 
-	if (kly_state_of(word) != KLY_STATE_FULL || word == r->full_word ||
-		kly_state_time(word) > r->drain.until)
+	if (kly_state_of(word) != KLY_STATE_FULL || kly_state_time(word) > r->drain.until)
 		return 0;
 	r->full_word = word;
-	return make_up(r, KLY_TYPE_STOP, &automatic, sizeof(automatic), kly_state_time(word));
+	return stopped ? 0 : make_up(r, KLY_TYPE_STOP, &automatic, sizeof(automatic), kly_state_time(word));
 }
 
 static int restart_if_empty(struct kly_reader *r)

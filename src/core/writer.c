@@ -540,19 +540,22 @@ static int set_up_lane(struct kly_writer *w, const struct kly_stream *s, uint32_
 	return -ENOSPC;
 }
 
-/* Of a stream that was started again since, an event from before says nothing. */
 static bool may_stop(uint64_t state, uint64_t ticks)
 {
-	return (kly_state_of(state) == KLY_STATE_RUNNING && kly_state_time(state) < ticks) ||
+	return kly_state_of(state) == KLY_STATE_RUNNING ||
 	       (kly_state_of(state) == KLY_STATE_FULL && kly_state_time(state) > ticks);
 }
 
-/* The state is stopped at the time of the earliest event that found no room (DESIGN.md 3). */
+/*
+ * The state is stopped at the time of the earliest event that found no room (DESIGN.md 3). If the
+ * stream was started again meanwhile, an event from before says nothing: its time is not behind
+ * `started`, which is raised before the state changes, so it is not older than the state seen.
+ */
 void kly_stream_stop_full(const struct kly_stream *s, uint64_t ticks)
 {
 	uint64_t seen = kly_load_acquire(&s->shared->state);
 
-	while (may_stop(seen, ticks))
+	while (may_stop(seen, ticks) && ticks > kly_load_acquire(&s->shared->started))
 		if (kly_cas_acq_rel(&s->shared->state, &seen, kly_state_word(KLY_STATE_FULL, ticks)))
 			return;
 }

@@ -119,6 +119,7 @@ struct kly_wire_stream_shared {
 	_Alignas(128) uint64_t state; /* KLY_STATE_* | time << KLY_STATE_BITS */
 	uint32_t waiters;             /* futex: 1 = a reader sleeps until an event is published */
 	uint32_t explicit_filter;     /* 1 = the filter was set by a call */
+	uint64_t started;             /* when the state last became RUNNING */
 
 	/* written at chunk changes and set-up */
 	_Alignas(128) uint64_t horizon; /* LOOP: events up to this time are incomplete */
@@ -138,6 +139,7 @@ struct kly_wire_stream_shared {
 	_Alignas(128) uint64_t filter[KLY_TYPES_MAX / 64];
 };
 static_assert(sizeof(struct kly_wire_stream_shared) == 1024, "part of the format");
+static_assert(offsetof(struct kly_wire_stream_shared, started) == 16, "part of the format");
 static_assert(offsetof(struct kly_wire_stream_shared, horizon) == 128, "part of the format");
 static_assert(offsetof(struct kly_wire_stream_shared, first_lost) == 152, "part of the format");
 static_assert(offsetof(struct kly_wire_stream_shared, lost) == 256, "part of the format");
