@@ -240,7 +240,7 @@ int kly_writer_attach(struct kly_writer *w, const struct kly_stream *s,
 	w->stamp = s->stamp;
 	w->max_data = s->max_data;
 	w->strong = s->strong;
-	w->unusual = s->strong || s->stamp == KLY_STAMP_GETTIME;
+	w->usual = !s->strong && s->stamp != KLY_STAMP_GETTIME;
 	w->serial = s->serial;
 	return 0;
 }

@@ -65,7 +65,7 @@ struct kly_writer {
 	struct kly_wire_stream_shared *shared;
 	enum kly_stamp stamp;
 	uint32_t max_data;
-	bool strong, unusual; /* unusual: not for the short way of kly_emit() */
+	bool strong, usual; /* usual: for the short way of kly_emit() */
 	uint32_t index;         /* of the slot */
 	uint32_t refusals;      /* events since memory or a slot was refused */
 	enum kly_loss failed_cause;
@@ -86,7 +86,7 @@ int kly_writer_attach(struct kly_writer *w, const struct kly_stream *s,
 /* Gives the chunks back with the room that is left in them, then the slot. NULL-safe. */
 void kly_writer_detach(struct kly_writer *w, const struct kly_stream *s);
 
-/* An event met a full stream at this time: the stop is not later than it. */
+/* An event of this time met a full stream: the stop is not later than it. */
 void kly_stream_stop_full(const struct kly_stream *s, uint64_t ticks);
 
 /* Completes a chunk change that was jumped out of, and takes the lane out of flight. */
