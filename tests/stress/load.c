@@ -201,6 +201,7 @@ static void judge(struct oracle *o, const struct kly_event *e)
 	if (e->type == KLY_TYPE_START || e->type == KLY_TYPE_STOP) {
 		v->unpaired += o->running == (e->type == KLY_TYPE_START);
 		o->running = e->type == KLY_TYPE_START;
+		v->starts += o->running;
 	}
 	if (e->type < KLY_TYPE_UNNAMED)
 		return;

@@ -40,6 +40,7 @@ struct load {
 
 struct verdict {
 	uint64_t made, seen;
+	uint64_t starts; /* START events seen; 0 = the one of the beginning was lost as others were */
 	uint64_t gaps, torn, backwards, causal, unpaired, misplaced;
 	uint64_t late; /* with those who could not help it */
 	uint64_t lost[KLY_LOSS_CAUSES];
