@@ -97,7 +97,7 @@ static inline void kly_thread_enter(struct kly_thread *t, uint64_t top)
 	kly_compiler_fence();
 }
 
-static inline __attribute__((always_inline)) void kly_emit_otherwise(
+static KLY_COLD void kly_emit_unusual(
 	uint32_t type, uint64_t word, const void *data, size_t len, const void *caller)
 {
 	const struct kly_payload payload = {.data = data ? data : "", .len = len};
@@ -117,15 +117,15 @@ static inline __attribute__((always_inline)) void kly_emit(
 	__asm__("" : "+r"(w)); /* a pointer from here on, not a sum to be made again and again */
 	/* A word that means "ask" leaves place 0 or 63, which no writer is attached to. */
 	if (KLY_UNLIKELY(places & (places - 1) || *(volatile uint64_t *)&t->top || !w->usual)) {
-		kly_emit_otherwise(type, word, data, len, caller);
+		kly_emit_unusual(type, word, data, len, caller);
 		return;
 	}
-	/* First in flight, then a look at the key: whoever takes a stream away takes its key, and
-	 * then waits for the flights. A child that is forked in a handler here finds it wiped. */
+	/* In flight before the mapping is looked at: who drops one looks for threads in flight after it
+	 * has taken the key away (N-22). A child that is forked in a handler here finds it wiped. */
 	kly_thread_enter(t, (uintptr_t)__builtin_frame_address(0) | 1);
 	if (KLY_UNLIKELY(kly_load_relaxed(&kly_process.ours.keys[place]) != w->serial + 1)) {
 		kly_thread_enter(t, 0);
-		kly_emit_otherwise(type, word, data, len, caller);
+		kly_emit_unusual(type, word, data, len, caller);
 		return;
 	}
 	const struct kly_stream *s = kly_process.streams[place];

@@ -99,6 +99,12 @@ static int find_block(void)
 	return r;
 }
 
+/* Whether the calling thread has interrupted a trace point of its own. */
+static bool in_flight(void)
+{
+	return kly_is_registered(kly_self) && kly_self->top;
+}
+
 /*
  * A forked child. If it was forked inside a trace point (by a signal handler), the interrupted call
  * goes on in the child when the handler returns: it must find its stream's memory, but not its
@@ -107,7 +113,7 @@ static int find_block(void)
  */
 static void on_fork_child(void)
 {
-	if (kly_self->top) {
+	if (in_flight()) {
 		for (uint32_t place = 1; place <= KLY_STREAMS_MAX; place++) {
 			struct kly_stream *s = kly_process.streams[place];
 
@@ -130,7 +136,7 @@ static bool raise_alive(void)
 /* The child becomes a process of its own: with no streams, but with its parent's names. */
 static bool renew(void)
 {
-	if (!begun || kly_self->top)
+	if (!begun || in_flight())
 		return false; /* too early; or a call of the parent's is still to be finished */
 	(void)put_zeroes(kly_process.words, sizeof(kly_process.words));
 	for (uint32_t place = 1; place <= KLY_STREAMS_MAX; place++) {

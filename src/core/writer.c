@@ -54,12 +54,17 @@ static bool owned_by(uint64_t word, uint32_t slot, uint32_t level)
 	return word & KLY_CHUNK_OWNED && (word & KLY_CHUNK_OWNER) == (slot << 2 | level);
 }
 
+/* Whether a chunk with so much left is worth to be passed on to another thread. */
+static uint64_t room_bit(const struct kly_stream *s, uint32_t left_units)
+{
+	return left_units >= units(s) / LEFTOVER_LEAST ? KLY_CHUNK_ROOM : 0;
+}
+
 /* The chunk becomes full: its records end at pos, its newest time decides when LOOP takes it. */
 static void seal(const struct kly_stream *s, const struct kly_spot *spot, bool pass_on)
 {
 	struct kly_wire_chunk *chunk = kly_stream_chunk(s, spot->chunk);
-	uint32_t left = spot->end - spot->pos;
-	uint64_t room = pass_on && left >= units(s) / LEFTOVER_LEAST ? KLY_CHUNK_ROOM : 0;
+	uint64_t room = pass_on ? room_bit(s, spot->end - spot->pos) : 0;
 
 	chunk->used = (spot->pos - chunk_start(s, spot->chunk)) * 8;
 	chunk->events = spot->events;
@@ -116,7 +121,7 @@ static void bury_chunk(const struct kly_stream *s, uint32_t index, uint64_t word
 
 		measure(chunk, used, &chunk->events, &chunk->newest);
 		chunk->used = used;
-		next = chunk->newest & KLY_CHUNK_TIME;
+		next = room_bit(s, start + units(s) - pos) | (chunk->newest & KLY_CHUNK_TIME);
 	} else if (word & KLY_CHUNK_RESUMED) {
 		next = chunk->newest & KLY_CHUNK_TIME; /* as the thread before left it */
 	}
