@@ -19,7 +19,8 @@
 #define SIGNALS_WAIT false
 #endif
 
-#define CALLS_MAX (1u << 20) /* between two landings */
+#define CALLS_MAX (1u << 16) /* between two landings */
+#define CALLS_OF_HANDLERS 1000
 #define STACK_BYTES (256u << 10)
 
 KILROY_EVENT(call, "stress.call", (u64, number), (bytes, body));
@@ -54,12 +55,9 @@ static uint8_t fill(uint64_t number)
 static __attribute__((noinline)) void record_one(void)
 {
 	uint8_t body[256];
-	uint64_t number = j.next;
+	uint64_t number = kly_add_relaxed(&j.next, 1); /* a handler may come between */
 	size_t len = number * 7919 % sizeof(body);
 
-	if (number - j.first >= CALLS_MAX)
-		return;
-	j.next = number + 1;
 	memset(body, fill(number), len);
 	KILROY_RECORD(call, number, body, len);
 	j.returned[number - j.first] = true;
@@ -111,7 +109,11 @@ static void judge(const struct kly_event *e)
 	memcpy(&len, data + sizeof(number), sizeof(len));
 	data += sizeof(number) + sizeof(len);
 	j.o.seen++;
-	if (number < j.first || number >= j.next) {
+	if (number < j.first) { /* complete when it was left, and published by a later call */
+		j.o.lost--;
+		return;
+	}
+	if (number >= j.next) {
 		j.o.torn++;
 		return;
 	}
@@ -144,14 +146,19 @@ static void record_until_jump(void)
 	static uint64_t calls;
 
 	j.armed = true;
-	while (j.next - j.first < CALLS_MAX)
+	while (kly_load_relaxed(&j.next) - j.first < CALLS_MAX - CALLS_OF_HANDLERS)
 		record_deep(++calls * 2654435761u >> 7 & 15);
 	j.armed = false;
 }
 
 static void land(void)
 {
-	record_deep(4); /* heals; signals are not yet armed */
+	/* Heals what lies below; signals are not yet armed. Now and then from so far below that the
+	 * call that was left looks alive: the reader waits for it in vain, and it is healed later. */
+	if (j.o.jumps % 64)
+		record_one();
+	else
+		record_deep(4);
 	read_and_count();
 	record_deep(9);
 }
@@ -194,7 +201,7 @@ static void begin(const struct kly_stream_options *options, int flags)
 static void finish(void)
 {
 	kly_point_hook = NULL;
-	record_deep(2);
+	record_one(); /* above all that was left */
 	read_and_count();
 	j.o.died = bed_lost(&j.bed, KLY_LOSS_DIED);
 	j.o.lost_else = bed_lost_all(&j.bed) - j.o.died;
@@ -249,7 +256,7 @@ static void jump_by_point(enum kly_point point, uint64_t jumps)
 
 TEST(N_01_jumps_at_random_instants_cost_one_event_each)
 {
-	const uint64_t jumps = bed_times(3000, 30000);
+	const uint64_t jumps = bed_times(3000, 100000);
 
 	if (SIGNALS_WAIT)
 		SKIP("signals do not come inside a trace point under this sanitizer");
@@ -416,7 +423,7 @@ TEST(lanes_that_are_not_won_back_are_noticed)
 	if (SIGNALS_WAIT)
 		SKIP("signals do not come inside a trace point under this sanitizer");
 	kly_switches = KLY_NO_HEAL;
-	jump_by_point(KLY_POINT_WRITTEN, 100);
+	jump_by_point(KLY_POINT_WRITTEN, 8);
 	kly_switches = 0;
 	CHECK(j.o.missing > 0 || j.o.lost_else > 0);
 }
