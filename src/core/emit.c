@@ -7,14 +7,17 @@ struct target {
 	struct kly_writer *w;
 };
 
-/* state is the one that decided: by now a reader may have let the stream go on. */
-void kly_emit_refused(
-	struct kly_writer *w, const struct kly_stream *s, enum kly_state state, uint64_t ticks)
+/* state is the word that decides: by now a reader may have let the stream go on. Who was held up
+ * behind its time stamp while others filled the stream belongs before the stop; only if it finds no
+ * room does it move the stop back, and with it all that was recorded since. */
+bool kly_emit_late(struct kly_writer *w, uint64_t state, uint64_t ticks)
 {
-	if (state != KLY_STATE_FULL)
-		return;
-	kly_stream_stop_full(s, ticks);
+	if (kly_state_of(state) != KLY_STATE_FULL)
+		return false;
+	if (ticks < kly_state_time(state))
+		return true;
 	kly_writer_lost(w, KLY_LOSS_FULL);
+	return false;
 }
 
 static void copy(uint8_t *to, const struct kly_payload *p, size_t len)
@@ -89,7 +92,7 @@ static void emit_into(struct kly_thread *t, uint32_t level, uint64_t places, uin
 		uint64_t ticks = stamp(targets[i].w, &early);
 
 		KLY_POINT(KLY_POINT_STAMPED);
-		if (kly_stream_takes(targets[i].w, targets[i].s, type, ticks))
+		if (kly_stream_takes(targets[i].w, type, ticks))
 			write_record(&targets[i], level, type, payload, where, ticks);
 	}
 	for (unsigned i = 0; i < n; i++)

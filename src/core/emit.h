@@ -35,25 +35,21 @@ struct kly_payload {
 void kly_emit_general(
 	uint32_t type, uint64_t word, const struct kly_payload *payload, const void *caller);
 
-/* The stream does not run: nothing is to be written. If it is full, the event is lost, and it may be
- * earlier than the one that found it full. */
-void kly_emit_refused(
-	struct kly_writer *w, const struct kly_stream *s, enum kly_state state, uint64_t ticks);
+/* The stream does not run. Whether it takes an event of this time all the same. */
+bool kly_emit_late(struct kly_writer *w, uint64_t state, uint64_t ticks);
 
 /* Whether the stream takes the event; asked only after the lane was marked. An event that finds the
- * stream full is lost; one that finds it suspended, or is filtered, never was. */
-static inline bool kly_stream_takes(
-	struct kly_writer *w, const struct kly_stream *s, uint32_t type, uint64_t ticks)
+ * stream full is lost, unless it is earlier than the stop; one that finds it suspended, or is
+ * filtered, never was. */
+static inline bool kly_stream_takes(struct kly_writer *w, uint32_t type, uint64_t ticks)
 {
 	/* Acquire: pairs with the release of a state or filter change: N-04. */
-	enum kly_state state = kly_state_of(kly_load_acquire(&w->shared->state));
+	uint64_t state = kly_load_acquire(&w->shared->state);
 
 	if (KLY_UNLIKELY(kly_load_acquire(&w->shared->filter[type / 64]) >> type % 64 & 1))
 		return false;
-	if (KLY_LIKELY(state == KLY_STATE_RUNNING))
-		return true;
-	kly_emit_refused(w, s, state, ticks);
-	return false;
+	return KLY_LIKELY(kly_state_of(state) == KLY_STATE_RUNNING) ||
+	       kly_emit_late(w, state, ticks);
 }
 
 static inline uint64_t kly_where(const struct kly_thread *t, const void *caller)
@@ -142,7 +138,7 @@ static inline __attribute__((always_inline)) void kly_emit(
 								  : kly_counter_relaxed();
 		KLY_POINT(KLY_POINT_STAMPED);
 	}
-	if (KLY_LIKELY(kly_stream_takes(w, s, type, ticks))) {
+	if (KLY_LIKELY(kly_stream_takes(w, type, ticks))) {
 		if (KLY_UNLIKELY(len > w->max_data)) {
 			len = w->max_data;
 			type |= KLY_REC_TRUNCATED;

@@ -11,6 +11,7 @@
 #define NO_CHUNK UINT32_MAX
 #define CLAIM_TRIES 64     /* lost races for a chunk before the event is given up */
 #define ORPHANS_A_LOOK 4   /* slots that a new writer checks for a dead owner */
+#define SPARE_CHUNKS 8     /* for events before the stop of a full stream */
 #define LEFTOVER_LEAST 4   /* a chunk is passed on if a quarter of it is free */
 
 #ifdef KLY_TEST
@@ -272,10 +273,24 @@ void kly_writer_detach(struct kly_writer *w, const struct kly_stream *s)
  * Chunks.
  */
 
-static uint32_t pool_limit(const struct kly_stream *s)
+/*
+ * An event that is earlier than the stop of a full stream belongs to what was recorded, but its
+ * thread was held up. Without a chunk it would move the stop back to its own time, and all that came
+ * between would be lost; so a few chunks beyond the pool are kept for such.
+ */
+static bool is_before_stop(const struct kly_stream *s, uint64_t ticks)
+{
+	uint64_t state = kly_load_acquire(&s->shared->state);
+
+	return kly_state_of(state) == KLY_STATE_FULL && ticks < kly_state_time(state);
+}
+
+static uint32_t pool_limit(const struct kly_stream *s, uint64_t ticks)
 {
 	uint32_t limit = s->base_chunks + 2 * lanes_in_use(s);
 
+	if (KLY_UNLIKELY(is_before_stop(s, ticks)))
+		limit += SPARE_CHUNKS;
 	limit = (uint32_t)kly_min(limit, kly_load_acquire(&s->shared->reserved_chunks));
 	return (uint32_t)kly_min(limit, s->chunk_count);
 }
@@ -360,7 +375,7 @@ static uint32_t claim_oldest(const struct claim *c, uint32_t limit)
 
 static uint32_t claim_any(const struct claim *c)
 {
-	uint32_t limit = pool_limit(c->s);
+	uint32_t limit = pool_limit(c->s, c->ticks);
 	uint32_t index = claim_free(c, limit);
 
 	if (index == NO_CHUNK && c->s->policy == KLY_POLICY_LOOP)
@@ -516,7 +531,7 @@ static bool take_leftover(struct kly_writer *w, const struct kly_stream *s, uint
 
 	lane->changing = KLY_CLAIMING;
 	kly_compiler_fence();
-	uint32_t index = claim_leftover(&claim, pool_limit(s));
+	uint32_t index = claim_leftover(&claim, pool_limit(s, ticks));
 	if (index != NO_CHUNK && resume(s, w, &w->next[level], index, ticks)) {
 		flip(w, level);
 		return true;
@@ -537,10 +552,12 @@ static int set_up_lane(struct kly_writer *w, const struct kly_stream *s, uint32_
 	/* Release: pairs with lanes_in_use(). This thread alone writes its byte. */
 	kly_store_release(&s->lanes[w->index],
 		kly_load_relaxed(&s->lanes[w->index]) | (uint8_t)(1u << level));
-	if (kly_stream_reserve(s, s->base_chunks + 2 * lanes_in_use(s), 0) < 0) {
+	uint32_t needed = s->base_chunks + 2 * lanes_in_use(s);
+	if (kly_stream_reserve(s, needed, 0) < 0) {
 		w->refusals = 1;
 		return -ENOMEM;
 	}
+	(void)kly_stream_reserve(s, needed + SPARE_CHUNKS, 0); /* spare: they may be missing */
 	w->refusals = 0;
 	if (take_leftover(w, s, level, ticks) || change_chunk(w, s, level, ticks))
 		return 0;
@@ -558,7 +575,7 @@ static bool may_stop(uint64_t state, uint64_t ticks)
  * stream was started again meanwhile, an event from before says nothing: its time is not behind
  * `started`, which is raised before the state changes, so it is not older than the state seen.
  */
-void kly_stream_stop_full(const struct kly_stream *s, uint64_t ticks)
+static void stop_full(const struct kly_stream *s, uint64_t ticks)
 {
 	uint64_t seen = kly_load_acquire(&s->shared->state);
 
@@ -599,7 +616,7 @@ bool kly_lane_make_room(struct kly_writer *w, const struct kly_stream *s, uint32
 		return true;
 	}
 	if (r == -ENOSPC && s->policy != KLY_POLICY_LOOP)
-		kly_stream_stop_full(s, ticks);
+		stop_full(s, ticks);
 	kly_writer_lost(w, r == -ENOMEM ? KLY_LOSS_MEMORY : KLY_LOSS_FULL);
 	return false;
 }
