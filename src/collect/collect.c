@@ -225,12 +225,14 @@ static int write_made_up(struct kly_collect *c, uint16_t type, const void *data,
 	return kly_log_writer_events(c->writer, &head, &one, kly_rec_size(len), ticks, ticks);
 }
 
+/* As stop_if_full() in core/reader.c. */
 static int write_stop_if_full(struct kly_collect *c)
 {
 	uint64_t word = kly_load_acquire(&stream_of(c)->shared->state);
 	const int32_t automatic = 1;
 
-	if (kly_state_of(word) != KLY_STATE_FULL || word == c->full_word)
+	if (kly_state_of(word) != KLY_STATE_FULL || word == c->full_word ||
+		kly_state_time(word) > c->drain.until)
 		return 0;
 	int r = write_made_up(
 		c, KLY_TYPE_STOP, &automatic, sizeof(automatic), kly_state_time(word));

@@ -7,7 +7,6 @@ struct target {
 	struct kly_writer *w;
 };
 
-/* state is the one that decided: by now a reader may have let the stream go on. */
 static void copy(uint8_t *to, const struct kly_payload *p, size_t len)
 {
 	if (p->data) {

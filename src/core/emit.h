@@ -101,7 +101,8 @@ void kly_emit_wake(struct kly_thread *t, uint32_t place);
 /* kly_lane_mark(), for a writer that need not be strong. */
 static inline void kly_mark_usual(struct kly_writer *w)
 {
-	kly_store_release(&w->slot->word[0], w->lanes[0].now.pos | KLY_LANE_IN_FLIGHT);
+	if (!KLY_SWITCH(KLY_NO_FENCE)) /* without it the mark may sink into the publishing store */
+		kly_store_release(&w->slot->word[0], w->lanes[0].now.pos | KLY_LANE_IN_FLIGHT);
 	kly_compiler_fence(); /* pairs with membarrier in drain.c */
 	KLY_POINT(KLY_POINT_MARKED);
 }

@@ -9,6 +9,8 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#define SETTLE_NS 20000 /* 3,000 were enough behind 50 stores that missed the cache */
+
 static long membarrier(int command)
 {
 	return syscall(SYS_membarrier, command, 0, 0);
@@ -25,11 +27,32 @@ bool kly_fence_available(void)
 	return membarrier(MEMBARRIER_CMD_GLOBAL_EXPEDITED) == 0;
 }
 
+static uint64_t now_ns(void)
+{
+	struct timespec t;
+
+	(void)clock_gettime(CLOCK_MONOTONIC, &t);
+	return (uint64_t)t.tv_sec * 1000000000 + (uint64_t)t.tv_nsec;
+}
+
+/* The hole in GLOBAL_EXPEDITED; see fence.h. */
+static void wait_for_stores(void)
+{
+	uint64_t end = now_ns() + SETTLE_NS;
+
+	while (now_ns() < end)
+		;
+}
+
 void kly_fence_writers(const struct kly_stream *s)
 {
 	kly_full_fence();
-	if (!(s->head->flags & KLY_STREAM_STRONG) && !KLY_SWITCH(KLY_NO_MEMBARRIER))
-		(void)membarrier(MEMBARRIER_CMD_GLOBAL_EXPEDITED);
+	if (s->head->flags & KLY_STREAM_STRONG || KLY_SWITCH(KLY_NO_MEMBARRIER))
+		return;
+	if (s->own && kly_fence_threads())
+		return;
+	(void)membarrier(MEMBARRIER_CMD_GLOBAL_EXPEDITED);
+	wait_for_stores();
 }
 
 bool kly_fence_threads(void)

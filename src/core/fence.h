@@ -6,6 +6,12 @@
  * membarrier(GLOBAL_EXPEDITED) reaches the processes that registered. Where it is refused (seccomp,
  * gVisor), a process marks its lanes with a locked instruction instead ("strong"), and a reader
  * makes streams whose writers are all strong (N-06).
+ *
+ * GLOBAL_EXPEDITED has a hole, at least in Linux 6.18: an idle processor that still holds a
+ * process's memory from before it registered does not learn of the registration when the process
+ * comes back to it, and is left out until another program has run there. So a stream that only this
+ * process writes is fenced by PRIVATE_EXPEDITED, which asks what runs on the processor now; for
+ * others, the reader waits SETTLE_NS longer: by then the stores that a processor had ready are out.
  */
 #ifndef KLY_CORE_FENCE_H
 #define KLY_CORE_FENCE_H

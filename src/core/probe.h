@@ -23,7 +23,7 @@ enum kly_point {
 #ifdef KLY_TEST
 /* Safeguards taken away, a bit each. */
 enum kly_switch {
-	KLY_NO_FENCE = 1,         /* the writer marks its lane without a compiler fence's partner */
+	KLY_NO_FENCE = 1,         /* the writer's mark is not kept before what follows it */
 	KLY_NO_MEMBARRIER = 2,    /* the reader looks at lanes without membarrier(2) */
 	KLY_LOOK_BEFORE_MARK = 4, /* the writer takes its time before it marks its lane */
 	KLY_NO_HEAL = 8,          /* lanes that were jumped out of are not won back */

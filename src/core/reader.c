@@ -178,15 +178,16 @@ static int make_up(struct kly_reader *r, uint16_t type, const void *data, uint16
 }
 
 /*
- * Called after a round, in which all lanes came to rest: nobody moves the time of the stop any more,
- * and all that was written before it is in the order.
+ * Called after a round. If the stop is not later than the round's time, all that was written before
+ * it is in the order; a later one waits for the next round.
  */
 static int stop_if_full(struct kly_reader *r)
 {
 	uint64_t word = kly_load_acquire(&r->drain.stream->shared->state);
 	const int32_t automatic = 1;
 
-	if (kly_state_of(word) != KLY_STATE_FULL || word == r->full_word)
+	if (kly_state_of(word) != KLY_STATE_FULL || word == r->full_word ||
+		kly_state_time(word) > r->drain.until)
 		return 0;
 	r->full_word = word;
 	return make_up(r, KLY_TYPE_STOP, &automatic, sizeof(automatic), kly_state_time(word));
@@ -305,10 +306,12 @@ int kly_reader_wait(struct kly_reader *r, const struct timespec *until, struct k
 		int e = kly_reader_next(r, event);
 		if (e)
 			return e;
-		/* Announced before the last look: a writer that publishes after it wakes us. */
+		/* Announced before the last look: a writer that publishes after it wakes us. The
+		 * last look of a stream that does not run comes after the look at its state. */
 		kly_wait_announce(s);
+		bool running = may_come(s);
 		e = kly_reader_next(r, event);
-		if (e || !may_come(s))
+		if (e || !running)
 			return e;
 		e = kly_wait(s, until);
 		if (e == -ETIMEDOUT)

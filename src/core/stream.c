@@ -210,6 +210,7 @@ int kly_stream_create(int fd, const struct kly_stream_options *options, struct k
 		return r;
 	memcpy(memory, &head, sizeof(head));
 	adopt(ret, memory, &head);
+	ret->own = !head.registry_id;
 	ret->shared->reserved_chunks = initial_chunks(&head);
 	ret->shared->reserved_slots = initial_slots(&head);
 	ret->shared->state = kly_state_word(KLY_STATE_SUSPENDED, head.created.ticks);

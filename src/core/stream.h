@@ -31,6 +31,7 @@ struct kly_stream {
 	uint64_t serial; /* no two mappings that a process has made have the same; not 0 */
 	uint32_t max_data;
 	bool strong; /* this process's writers fence for themselves */
+	bool own;    /* made here, and no other process writes into it */
 
 	uint32_t chunk_bytes, chunk_count, slot_count, base_chunks;
 	enum kly_policy policy;

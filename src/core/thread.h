@@ -24,7 +24,8 @@ struct kly_thread {
 	const uint32_t *cpu; /* where the kernel keeps the CPU number */
 	uint64_t outer[KLY_LANES];
 	struct kly_wire_thread identity;
-	struct kly_writer writers[KLY_STREAMS_MAX + 1];
+	/* by place; the last, as the first, is what a word that means "ask" leads to */
+	struct kly_writer writers[KLY_STREAMS_MAX + 2];
 };
 
 /* Never NULL: a thread without a state has one that is nobody's, attached to no stream. */

@@ -401,13 +401,15 @@ static void put_note(const struct kly_stream *s, struct kly_spot *spot, uint16_t
 	struct kly_wire_rec *rec = (void *)(s->chunks + spot->pos);
 
 	*rec = (struct kly_wire_rec){.type = KLY_REC_NOTE | note, .len = len};
-	if (note == KLY_NOTE_TIME)
-		spot->base = ticks;
-	else
+	if (note != KLY_NOTE_TIME)
 		rec->delta = (uint32_t)(ticks - spot->base);
 	memcpy(rec + 1, payload, len);
 	spot->last = ticks;
+	kly_compiler_fence();
 	spot->pos += kly_rec_size(len) / 8;
+	kly_compiler_fence(); /* a jump here leaves a base that is too far still: another note follows */
+	if (note == KLY_NOTE_TIME)
+		spot->base = ticks;
 }
 
 static void put_time(const struct kly_stream *s, struct kly_spot *spot, uint64_t ticks)
@@ -586,6 +588,7 @@ bool kly_lane_make_room(struct kly_writer *w, const struct kly_stream *s, uint32
 
 	if (spot->end && (size + kly_rec_size(sizeof(ticks))) / 8 <= spot->end - spot->pos) {
 		put_time(s, spot, ticks); /* room is there, so the time was too far */
+		kly_lane_store(w, level, spot->pos | KLY_LANE_IN_FLIGHT);
 		return true;
 	}
 	int saved = errno;
@@ -646,6 +649,13 @@ static void redo_change(struct kly_writer *w, const struct kly_stream *s, uint32
 	lane->changing = KLY_NOT_CHANGING;
 }
 
+/* Whether the record was written: the lane has moved since its word was stored. Behind a change of
+ * the chunk the word is stored again, so the two are in one chunk then. */
+static bool is_complete(const struct kly_stream *s, const struct kly_spot *now, uint32_t stored)
+{
+	return now->end && stored > chunk_start(s, now->chunk) && stored < now->pos;
+}
+
 void kly_lane_heal(struct kly_writer *w, const struct kly_stream *s, uint32_t level)
 {
 	struct kly_lane *lane = &w->lanes[level];
@@ -655,7 +665,7 @@ void kly_lane_heal(struct kly_writer *w, const struct kly_stream *s, uint32_t le
 	uint32_t word = w->slot->word[level];
 	if (!(word & KLY_LANE_IN_FLIGHT))
 		return;
-	if ((word & ~KLY_LANE_IN_FLIGHT) == lane->now.pos) /* else the record was complete */
+	if (!is_complete(s, &lane->now, word & ~KLY_LANE_IN_FLIGHT))
 		kly_writer_lost(w, KLY_LOSS_DIED);
 	kly_lane_publish(w, level);
 }

@@ -120,6 +120,8 @@ static inline void kly_lane_store(const struct kly_writer *w, uint32_t level, ui
 
 static inline void kly_lane_mark(const struct kly_writer *w, uint32_t level)
 {
+	if (KLY_SWITCH(KLY_NO_FENCE))
+		return; /* the compiler may let the mark sink into the publishing store */
 	kly_lane_store(w, level, w->lanes[level].now.pos | KLY_LANE_IN_FLIGHT);
 	kly_compiler_fence(); /* pairs with membarrier in drain.c */
 }

@@ -144,6 +144,7 @@ struct oracle {
 	struct verdict v;
 	uint64_t next[LOAD_WRITERS_MAX + 1][LOAD_KINDS];
 	uint64_t last_ticks, greatest_observed;
+	bool running; /* by what was read */
 	uint32_t passed_over[(LOAD_WRITERS_MAX + 2) * KLY_LANES]; /* as last seen */
 	uint32_t excuses[LOAD_WRITERS_MAX + 1];
 };
@@ -197,6 +198,11 @@ static void judge(struct oracle *o, const struct kly_event *e)
 
 	v->backwards += e->ticks < o->last_ticks;
 	o->last_ticks = e->ticks;
+	if (e->type == KLY_TYPE_START || e->type == KLY_TYPE_STOP) {
+		v->unpaired += o->running == (e->type == KLY_TYPE_START);
+		o->running = e->type == KLY_TYPE_START;
+		v->starts += o->running;
+	}
 	if (e->type < KLY_TYPE_UNNAMED)
 		return;
 	v->seen++;
@@ -360,12 +366,12 @@ int load_run(const struct load *load, struct verdict *ret)
 
 void load_print(const struct verdict *v)
 {
-	printf("# made %llu seen %llu gaps %llu torn %llu backwards %llu causal %llu misplaced %llu "
+	printf("# made %llu seen %llu gaps %llu torn %llu backwards %llu causal %llu unpaired %llu misplaced %llu "
 	       "late %llu; lost",
 		(unsigned long long)v->made, (unsigned long long)v->seen, (unsigned long long)v->gaps,
 		(unsigned long long)v->torn, (unsigned long long)v->backwards,
-		(unsigned long long)v->causal, (unsigned long long)v->misplaced,
-		(unsigned long long)v->late);
+		(unsigned long long)v->causal, (unsigned long long)v->unpaired,
+		(unsigned long long)v->misplaced, (unsigned long long)v->late);
 	for (int i = 0; i < KLY_LOSS_CAUSES; i++)
 		if (v->lost[i])
 			printf(" %s %llu", kilroy_loss_name(i), (unsigned long long)v->lost[i]);

@@ -13,6 +13,7 @@
  *   torn       events that hold what nobody wrote
  *   backwards  times or numbers that decrease
  *   causal     events read before one that they followed
+ *   unpaired   a START of a stream that runs, a STOP of one that does not
  *   misplaced  late events (read at a raised time) of a thread that the reader did not have to pass
  *              over: nobody could help being late but those whom the reader waited 10 ms for
  */
@@ -39,7 +40,8 @@ struct load {
 
 struct verdict {
 	uint64_t made, seen;
-	uint64_t gaps, torn, backwards, causal, misplaced;
+	uint64_t starts; /* START events seen; 0 = the one of the beginning was lost as others were */
+	uint64_t gaps, torn, backwards, causal, unpaired, misplaced;
 	uint64_t late; /* with those who could not help it */
 	uint64_t lost[KLY_LOSS_CAUSES];
 	uint64_t lost_all;
