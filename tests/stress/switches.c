@@ -9,7 +9,7 @@
 
 #include <pthread.h>
 
-#define TRIES 20
+#define TRIES 40
 
 /* A writer that took its time is held up before it can publish. */
 static void linger_after_the_stamp(enum kly_point point)
