@@ -320,9 +320,27 @@ static int write_mark(struct kly_collect *c)
 	return r;
 }
 
+static int by_base(const void *a, const void *b, void *chunks)
+{
+	const struct kly_drain_chunk *x = (const struct kly_drain_chunk *)chunks + *(const uint32_t *)a;
+	const struct kly_drain_chunk *y = (const struct kly_drain_chunk *)chunks + *(const uint32_t *)b;
+
+	return (x->base > y->base) - (x->base < y->base);
+}
+
+/* A round may break off half-way (a full disk, a recorder that is killed). What is in the log then
+ * has no gaps in a lane's events if its chunks come in the order in which they were filled. */
+static void sort_pieces(struct kly_collect *c)
+{
+	if (c->drain.ready_count > 1)
+		qsort_r(c->drain.ready, c->drain.ready_count, sizeof(*c->drain.ready), by_base,
+			c->drain.chunks);
+}
+
 int kly_collect_round(struct kly_collect *c)
 {
 	kly_drain_round(&c->drain);
+	sort_pieces(c);
 	c->bytes_taken = 0;
 	int r = write_types(c);
 	for (uint32_t i = 0; r == 0 && i < c->drain.ready_count; i++)

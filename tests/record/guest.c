@@ -107,6 +107,15 @@ static void step_forever(char **arg)
 	}
 }
 
+/* Makes many events until a file exists. */
+static void step_fill(char **arg)
+{
+	while (access(arg[0], F_OK) < 0) {
+		count(500);
+		usleep(1000);
+	}
+}
+
 /* Says that it waits, then waits until a file exists, and makes events meanwhile. */
 static void step_until(char **arg)
 {
@@ -330,6 +339,7 @@ static const struct {
 	{"print", step_print, 1},
 	{"oracle", step_oracle, 1},
 	{"forever", step_forever, 0},
+	{"fill", step_fill, 1},
 	{"until", step_until, 1},
 	{"touch", step_touch, 1},
 	{"sleep", step_sleep, 1},
