@@ -159,12 +159,14 @@ static inline __attribute__((always_inline)) void kly_emit_usual(uint32_t type, 
 {
 	struct kly_thread *t = kly_self;
 	struct kly_writer *w = &t->writers[place];
+	uint64_t relaxed = kly_load_relaxed(&kly_process.relaxed) & UINT64_C(1) << place;
 
 	/*
 	 * The fence is for what the program did before, and waits for it; so it comes first, and what
-	 * is to be done before the time is taken need not be waited for.
+	 * is to be done before the time is taken need not be waited for: nor the writer, which knows
+	 * its clock and is asked below.
 	 */
-	if (KLY_LIKELY(w->stamp == KLY_STAMP_ORDERED))
+	if (KLY_LIKELY(!relaxed))
 		kly_counter_fence();
 	if (KLY_UNLIKELY(*(volatile uint64_t *)&t->top)) {
 		kly_emit_unusual(type, word, data, len, caller);
@@ -173,7 +175,8 @@ static inline __attribute__((always_inline)) void kly_emit_usual(uint32_t type, 
 	/* In flight before the mapping is looked at: who drops one looks for threads in flight after it
 	 * has taken the key away (N-22). */
 	kly_thread_enter(t, (kly_stack_pointer() & ~KLY_TOP_LEVEL) | 1);
-	if (KLY_UNLIKELY(w->usual_serial + 1 != kly_load_relaxed(&kly_process.ours.keys[place]))) {
+	if (KLY_UNLIKELY(w->usual_serial + 1 != kly_load_relaxed(&kly_process.ours.keys[place]) ||
+			 w->relaxed != relaxed)) {
 		kly_thread_enter(t, 0);
 		kly_emit_unusual(type, word, data, len, caller);
 		return;

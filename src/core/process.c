@@ -243,10 +243,22 @@ void kly_process_drop_place(uint32_t place)
 	bury_later(s);
 }
 
+/* From here on the stream of the place may be written to. */
+static void put_key(uint32_t place, const struct kly_stream *s)
+{
+	uint64_t bit = UINT64_C(1) << place;
+
+	if (s->stamp == KLY_STAMP_RELAXED)
+		kly_or_acq_rel(&kly_process.relaxed, bit);
+	else
+		kly_and_acq_rel(&kly_process.relaxed, ~bit);
+	kly_store_release(&kly_process.ours.keys[place], s->serial + 1);
+}
+
 void kly_process_put_place(uint32_t place, struct kly_stream *s)
 {
 	kly_store_release(&kly_process.streams[place], s);
-	kly_store_release(&kly_process.ours.keys[place], s->serial + 1);
+	put_key(place, s);
 }
 
 struct kly_stream *kly_process_new_stream(void)
@@ -301,7 +313,7 @@ struct kly_stream *kly_process_map_place(uint32_t place)
 	}
 	seen = NULL;
 	if (kly_cas_acq_rel(&kly_process.streams[place], &seen, mine)) {
-		kly_store_release(&kly_process.ours.keys[place], mine->serial + 1);
+		put_key(place, mine);
 		return mine;
 	}
 	free_mapping(mine); /* another thread was faster */

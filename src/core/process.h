@@ -31,6 +31,9 @@ struct kly_process {
 	/* what a place of the block's table is mapped as; NULL = not mapped. Set before the key,
 	 * taken away after it. */
 	_Alignas(4096) struct kly_stream *streams[KLY_STREAMS_MAX + 2];
+	/* The places of streams with the relaxed clock. A hint, read before anything is certain;
+	 * the writer's member of that name is the truth. */
+	uint64_t relaxed;
 	uint32_t pid;
 	bool strong; /* membarrier(2) can't reach this process: its writers fence for themselves */
 	struct kly_wire_block *block;

@@ -196,6 +196,7 @@ static bool attach(struct kly_thread *t, uint32_t place)
 		kly_stream_lost(s, w->failed_cause, 1);
 		return false;
 	}
+	w->relaxed = s->stamp == KLY_STAMP_RELAXED ? UINT64_C(1) << place : 0;
 	int r = kly_writer_attach(w, s, &t->identity);
 	if (r == 0)
 		return true;

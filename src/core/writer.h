@@ -63,15 +63,16 @@ struct kly_writer {
 	struct kly_wire_slot *slot;
 	uint64_t *chunks;
 	struct kly_wire_stream_shared *shared;
+	uint64_t relaxed; /* relaxed clock: the bit of its place in a word; else 0 */
 	enum kly_stamp stamp;
 	uint32_t max_data;
-	uint64_t serial;   /* of the stream; 0 = not attached */
 	uint32_t index;    /* of the slot */
 	uint32_t refusals; /* events since memory or a slot was refused */
 	bool strong;
 	uint8_t failed_cause; /* enum kly_loss: why failed_serial refused */
 	struct kly_lane lanes[KLY_LANES];
 	struct kly_spot next[KLY_LANES];
+	uint64_t serial;        /* of the stream; 0 = not attached */
 	uint64_t failed_serial; /* the stream that refused a slot */
 	struct kly_wire_thread thread;
 };

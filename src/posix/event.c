@@ -8,7 +8,7 @@
 KLY_API void posix_trace_event(
 	trace_event_id_t event_id, const void *restrict data_ptr, size_t data_len)
 {
-	if (event_id - KLY_TYPE_UNNAMED >= KLY_TYPES_MAX - KLY_TYPE_UNNAMED)
+	if (KLY_UNLIKELY(event_id - KLY_TYPE_UNNAMED >= KLY_TYPES_MAX - KLY_TYPE_UNNAMED))
 		return; /* a system type, or none */
 	uint64_t word = kly_load_relaxed(&kly_process.words[event_id]);
 	if (word != KLY_WORD_KNOWN)
