@@ -11,7 +11,6 @@
  *   bool kly_counter_usable(void)       it counts at one rate, on all processors alike
  *   uint64_t kly_counter_frequency(void)  nominal ticks a second, 0 = the processor doesn't say
  *   void *kly_thread_pointer(void)      what the C library's thread offsets count from
- *   uintptr_t kly_stack_pointer(void)   somewhere in the calling function's frame
  */
 #ifndef KLY_ARCH_COUNTER_H
 #define KLY_ARCH_COUNTER_H

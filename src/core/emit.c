@@ -142,13 +142,13 @@ static void emit_several(
 	uint64_t places = word ^ KLY_WORD_KNOWN;
 
 	if (t->top) {
-		kly_emit_unusual(type, word, data, len, caller);
+		kly_emit_unusual(type, word, data, len, caller, kly_frame());
 		return;
 	}
-	kly_thread_enter(t, (kly_stack_pointer() & ~KLY_TOP_LEVEL) | 1);
+	kly_thread_enter(t, kly_frame() | 1);
 	if (KLY_UNLIKELY(places & (KLY_WORD_KNOWN | KLY_WORD_ASK) || !mark_usual(t, places))) {
 		kly_thread_enter(t, 0);
-		kly_emit_unusual(type, word, data, len, caller);
+		kly_emit_unusual(type, word, data, len, caller, kly_frame());
 		return;
 	}
 	uint64_t ticks = kly_counter_ordered();
@@ -181,12 +181,12 @@ void kly_emit_elsewhere(
 		kly_emit_usual(type, word, (uint32_t)__builtin_ctzll(places), data, len, caller);
 }
 
-KLY_COLD void kly_emit_unusual(
-	uint32_t type, uint64_t word, const void *data, size_t len, const void *caller)
+KLY_COLD void kly_emit_unusual(uint32_t type, uint64_t word, const void *data, size_t len,
+	const void *caller, uintptr_t frame)
 {
 	const struct kly_payload payload = {.data = data ? data : "", .len = len};
 
-	kly_emit_general(type, word, &payload, caller);
+	kly_emit_general(type, word, &payload, caller, frame);
 }
 
 KLY_COLD void kly_emit_rest(struct kly_thread *t, uint32_t place, uint64_t what, const void *data,
@@ -202,15 +202,14 @@ KLY_COLD void kly_emit_wake(struct kly_thread *t, uint32_t place)
 	kly_thread_enter(t, 0);
 }
 
-KLY_COLD void kly_emit_general(
-	uint32_t type, uint64_t word, const struct kly_payload *payload, const void *caller)
+KLY_COLD void kly_emit_general(uint32_t type, uint64_t word, const struct kly_payload *payload,
+	const void *caller, uintptr_t frame)
 {
 	if (must_ask(kly_self, word))
 		word = kly_process_ask(type);
 
 	struct kly_thread *t = kly_self;
 	uint64_t places = word & KLY_WORD_STREAMS;
-	const void *frame = __builtin_frame_address(0); /* 16-byte aligned */
 	uint64_t outer = *(volatile uint64_t *)&t->top;
 	uint32_t level = 0;
 
@@ -225,7 +224,7 @@ KLY_COLD void kly_emit_general(
 		}
 		*(volatile uint64_t *)&t->outer[level] = outer;
 	}
-	kly_thread_enter(t, (uintptr_t)frame | (level + 1));
+	kly_thread_enter(t, frame | (level + 1));
 	emit_into(t, level, places, type, payload, caller);
 	kly_thread_enter(t, outer);
 }

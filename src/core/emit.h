@@ -32,8 +32,13 @@ struct kly_payload {
 	unsigned count;
 };
 
-void kly_emit_general(
-	uint32_t type, uint64_t word, const struct kly_payload *payload, const void *caller);
+/* frame: kly_frame() of the trace point. */
+void kly_emit_general(uint32_t type, uint64_t word, const struct kly_payload *payload,
+	const void *caller, uintptr_t frame);
+
+/* Where the calling function's frame begins: the same for all calls from one depth of the stack,
+ * however much of a frame each makes of it. 16-byte aligned. */
+#define kly_frame() ((uintptr_t)__builtin_dwarf_cfa())
 
 /* Whether the stream takes the event; asked only after the lane was marked. An event that finds the
  * stream full is lost; one that finds it suspended, or is filtered, never was. */
@@ -92,8 +97,8 @@ static inline void kly_thread_enter(struct kly_thread *t, uint64_t top)
 
 /* What is rare in kly_emit(), each as a last call, so that the usual way needs no frame. They end the
  * flight, if there is one. what: type | length << 16. */
-void kly_emit_unusual(
-	uint32_t type, uint64_t word, const void *data, size_t len, const void *caller);
+void kly_emit_unusual(uint32_t type, uint64_t word, const void *data, size_t len,
+	const void *caller, uintptr_t frame);
 void kly_emit_rest(struct kly_thread *t, uint32_t place, uint64_t what, const void *data,
 	const void *caller, uint64_t ticks);
 void kly_emit_wake(struct kly_thread *t, uint32_t place);
@@ -169,16 +174,16 @@ static inline __attribute__((always_inline)) void kly_emit_usual(uint32_t type, 
 	if (KLY_LIKELY(!relaxed))
 		kly_counter_fence();
 	if (KLY_UNLIKELY(*(volatile uint64_t *)&t->top)) {
-		kly_emit_unusual(type, word, data, len, caller);
+		kly_emit_unusual(type, word, data, len, caller, kly_frame());
 		return;
 	}
 	/* In flight before the mapping is looked at: who drops one looks for threads in flight after it
 	 * has taken the key away (N-22). */
-	kly_thread_enter(t, (kly_stack_pointer() & ~KLY_TOP_LEVEL) | 1);
+	kly_thread_enter(t, kly_frame() | 1);
 	if (KLY_UNLIKELY(w->usual_serial + 1 != kly_load_relaxed(&kly_process.ours.keys[place]) ||
 			 w->relaxed != relaxed)) {
 		kly_thread_enter(t, 0);
-		kly_emit_unusual(type, word, data, len, caller);
+		kly_emit_unusual(type, word, data, len, caller, kly_frame());
 		return;
 	}
 

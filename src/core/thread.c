@@ -262,7 +262,7 @@ static void heal_level(struct kly_thread *t, uint32_t level)
 	}
 }
 
-uint64_t kly_thread_heal(struct kly_thread *t, const void *frame)
+uint64_t kly_thread_heal(struct kly_thread *t, uintptr_t frame)
 {
 	int saved = errno;
 	sigset_t before;
@@ -271,7 +271,7 @@ uint64_t kly_thread_heal(struct kly_thread *t, const void *frame)
 	const struct stacks stacks = find_stacks();
 	uint64_t top = t->top;
 
-	while (top && is_gone(&stacks, top, (uintptr_t)frame)) {
+	while (top && is_gone(&stacks, top, frame)) {
 		uint32_t level = (uint32_t)(top & KLY_TOP_LEVEL) - 1;
 
 		if (KLY_SWITCH(KLY_NO_HEAL))

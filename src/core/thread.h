@@ -53,7 +53,7 @@ bool kly_thread_attach(struct kly_thread *t, uint32_t place);
 
 /* Wins back the lanes of calls that will never return, seen from a call with this frame. The top
  * of those that will. Keeps errno. */
-uint64_t kly_thread_heal(struct kly_thread *t, const void *frame);
+uint64_t kly_thread_heal(struct kly_thread *t, uintptr_t frame);
 
 /* The level of the call that a top tells of, plus 1; and its frame. */
 #define KLY_TOP_LEVEL UINT64_C(15)

@@ -77,5 +77,5 @@ KLY_API void kilroy_record_parts(
 		return;
 	for (unsigned i = 0; i < count; i++)
 		payload.len += parts[i].len;
-	kly_emit_general(id, word, &payload, __builtin_return_address(0));
+	kly_emit_general(id, word, &payload, __builtin_return_address(0), kly_frame());
 }

@@ -418,6 +418,55 @@ TEST(N_01_cancellation_out_of_a_call_leaves_nothing_behind)
 
 /* The safeguards (core/probe.h): without them the same jumps do harm. */
 
+KILROY_EVENT(eight, "stress.eight", (u64, number));
+
+static sigjmp_buf out_of_the_call;
+static bool jump_now;
+
+static void jump_out(enum kly_point point)
+{
+	if (point == KLY_POINT_MARKED && jump_now) {
+		jump_now = false;
+		siglongjmp(out_of_the_call, 1);
+	}
+}
+
+static __attribute__((noinline)) void record_eight(uint64_t number)
+{
+	KILROY_RECORD(eight, number);
+}
+
+static __attribute__((noinline)) void record_in_parts(uint64_t number)
+{
+	KILROY_RECORD(call, number, "", 0);
+}
+
+/* Both calls are from one depth; the second must not take the first for one that is interrupted. */
+TEST(N_02_the_next_call_from_the_same_depth_wins_the_lane_back)
+{
+	static void (*const ways[])(uint64_t) = {record_eight, record_in_parts};
+	const struct kly_stream_options options = {.min_bytes = 65536};
+
+	for (size_t i = 0; i < KLY_COUNT(ways); i++) {
+		struct bed bed;
+
+		CHECK_INT(bed_open(&bed, &options), 0);
+		bed_start(&bed);
+		ways[i](0);
+		kly_point_hook = jump_out;
+		jump_now = true;
+		if (sigsetjmp(out_of_the_call, 0) == 0)
+			ways[i](1);
+		kly_point_hook = NULL;
+		ways[i](2);
+		for (uint32_t n = 0; n < bed.stream->slot_count * KLY_LANES; n++)
+			CHECK(!(bed.stream->slots[n / KLY_LANES].word[n % KLY_LANES] &
+				KLY_LANE_IN_FLIGHT));
+		CHECK_INT(bed_lost(&bed, KLY_LOSS_DIED), 1);
+		bed_close(&bed);
+	}
+}
+
 TEST(lanes_that_are_not_won_back_are_noticed)
 {
 	if (SIGNALS_WAIT)

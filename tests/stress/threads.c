@@ -30,13 +30,6 @@ static void *record_some(void *p)
 	return NULL;
 }
 
-static void *record_and_vanish(void *p)
-{
-	(void)record_some(p);
-	(void)syscall(SYS_exit, 0); /* no destructor runs */
-	return NULL;
-}
-
 static void bed_open_or_die(struct bed *b, const struct kly_stream_options *o)
 {
 	(void)kly_process_open_type("threads.event", NULL, &type);
@@ -113,6 +106,14 @@ TEST(R02_20000_threads_leave_slots_and_chunks_for_the_next)
 	bed_close(&b);
 }
 
+#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__) /* they lose count of threads */
+static void *record_and_vanish(void *p)
+{
+	(void)record_some(p);
+	(void)syscall(SYS_exit, 0); /* no destructor runs */
+	return NULL;
+}
+
 TEST(N_10_threads_that_end_without_a_word_are_found)
 {
 	const struct kly_stream_options o = {.min_bytes = 1 << 20, .slot_count = 64,
@@ -125,6 +126,7 @@ TEST(N_10_threads_that_end_without_a_word_are_found)
 	CHECK_INT(bed_lost_all(&b), 0);
 	bed_close(&b);
 }
+#endif
 
 static pthread_key_t keys[5];
 

@@ -35,9 +35,4 @@ static inline void *kly_thread_pointer(void)
 	return __builtin_thread_pointer();
 }
 
-static inline uintptr_t kly_stack_pointer(void)
-{
-	return (uintptr_t)__builtin_frame_address(0);
-}
-
 #endif

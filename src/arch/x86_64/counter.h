@@ -52,13 +52,4 @@ static inline void *kly_thread_pointer(void)
 	return p;
 }
 
-/* Not the frame address, for which the compiler would have to make a frame. */
-static inline uintptr_t kly_stack_pointer(void)
-{
-	uintptr_t p;
-
-	__asm__("mov %%rsp, %0" : "=r"(p));
-	return p;
-}
-
 #endif
