@@ -19,9 +19,10 @@ int kly_drain_init(struct kly_drain *d, const struct kly_stream *stream)
 		.stream = stream,
 		.chunks = calloc(stream->chunk_count, sizeof(*d->chunks)),
 		.passed_over = calloc(stream->slot_count * KLY_LANES, sizeof(*d->passed_over)),
+		.rested = calloc(stream->slot_count * KLY_LANES, sizeof(*d->rested)),
 		.ready = calloc(stream->chunk_count, sizeof(*d->ready)),
 	};
-	if (d->chunks && d->passed_over && d->ready)
+	if (d->chunks && d->passed_over && d->rested && d->ready)
 		return 0;
 	kly_drain_fini(d);
 	return -ENOMEM;
@@ -31,6 +32,7 @@ void kly_drain_fini(struct kly_drain *d)
 {
 	free(d->chunks);
 	free(d->passed_over);
+	free(d->rested);
 	free(d->ready);
 	*d = (struct kly_drain){0};
 }
@@ -71,14 +73,17 @@ static void look_at_lanes(struct kly_drain *d)
 		/* Acquire: pairs with the release of kly_lane_store(). */
 		uint32_t word = kly_load_acquire(at);
 
-		if (word & KLY_LANE_IN_FLIGHT && word != d->passed_over[i] &&
-			!KLY_SWITCH(KLY_EARLY_RELEASE)) {
-			if (!deadline)
-				deadline = monotonic_ns() + WAIT_NS;
-			uint32_t moved = wait_for_lane(at, word, deadline);
-
-			d->passed_over[i] = moved == word ? word : 0;
+		if (!(word & KLY_LANE_IN_FLIGHT)) {
+			d->rested[i] = true;
+			continue;
 		}
+		/* The same word is the same call, unless the lane was at rest in between. */
+		if ((word == d->passed_over[i] && !d->rested[i]) || KLY_SWITCH(KLY_EARLY_RELEASE))
+			continue;
+		if (!deadline)
+			deadline = monotonic_ns() + WAIT_NS;
+		d->passed_over[i] = wait_for_lane(at, word, deadline) == word ? word : 0;
+		d->rested[i] = false;
 	}
 }
 

@@ -38,6 +38,7 @@ struct kly_drain {
 	const struct kly_stream *stream;
 	struct kly_drain_chunk *chunks; /* stream->chunk_count */
 	uint32_t *passed_over;          /* words of lanes that were waited for in vain; 0 = none */
+	bool *rested;                   /* lanes seen at rest since they were passed over */
 	uint32_t *ready;                /* chunks with something to take */
 	uint32_t ready_count;
 
