@@ -45,20 +45,25 @@ static uint64_t monotonic_ns(void)
 	return (uint64_t)t.tv_sec * 1000000000 + (uint64_t)t.tv_nsec;
 }
 
-/* Waits until the word changes, or the time is up; what it is then. */
-static uint32_t wait_for_lane(const uint32_t *word, uint32_t in_flight, uint64_t deadline)
+/*
+ * Waits until the call that was seen in flight has ended, or the time is up. It has ended if the lane
+ * is at rest, or was seen to move twice: one call stores the word once more at most, when it goes on
+ * in another chunk or behind a note. The word in the end; *ret_ended tells.
+ */
+static uint32_t wait_for_lane(const uint32_t *at, uint32_t seen, uint64_t deadline, bool *ret_ended)
 {
-	uint32_t now;
+	unsigned moves = 0;
 
 	for (unsigned looks = 0;; looks++) {
-		now = kly_load_acquire(word);
-		if (now != in_flight)
+		uint32_t now = kly_load_acquire(at);
+
+		moves += now != seen;
+		seen = now;
+		*ret_ended = !(now & KLY_LANE_IN_FLIGHT) || moves >= 2;
+		if (*ret_ended || (looks >= SPINS && monotonic_ns() >= deadline))
 			return now;
-		if (looks < SPINS)
-			continue;
-		if (monotonic_ns() >= deadline)
-			return now;
-		(void)sched_yield();
+		if (looks >= SPINS)
+			(void)sched_yield();
 	}
 }
 
@@ -82,7 +87,9 @@ static void look_at_lanes(struct kly_drain *d)
 			continue;
 		if (!deadline)
 			deadline = monotonic_ns() + WAIT_NS;
-		d->passed_over[i] = wait_for_lane(at, word, deadline) == word ? word : 0;
+		bool ended;
+		word = wait_for_lane(at, word, deadline, &ended);
+		d->passed_over[i] = ended ? 0 : word;
 		d->rested[i] = false;
 	}
 }

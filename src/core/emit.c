@@ -141,7 +141,7 @@ static void emit_several(
 	struct kly_thread *t = kly_self;
 	uint64_t places = word ^ KLY_WORD_KNOWN;
 
-	if (t->top) {
+	if (kly_load_relaxed(&t->top)) {
 		kly_emit_unusual(type, word, data, len, caller, kly_frame());
 		return;
 	}
@@ -210,7 +210,7 @@ KLY_COLD void kly_emit_general(uint32_t type, uint64_t word, const struct kly_pa
 
 	struct kly_thread *t = kly_self;
 	uint64_t places = word & KLY_WORD_STREAMS;
-	uint64_t outer = *(volatile uint64_t *)&t->top;
+	uint64_t outer = kly_load_relaxed(&t->top);
 	uint32_t level = 0;
 
 	if (!places)
@@ -222,7 +222,7 @@ KLY_COLD void kly_emit_general(uint32_t type, uint64_t word, const struct kly_pa
 			lose_too_deep(places);
 			return;
 		}
-		*(volatile uint64_t *)&t->outer[level] = outer;
+		kly_store_relaxed(&t->outer[level], outer);
 	}
 	kly_thread_enter(t, frame | (level + 1));
 	emit_into(t, level, places, type, payload, caller);

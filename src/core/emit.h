@@ -91,7 +91,7 @@ static inline void kly_lane_finish(
 static inline void kly_thread_enter(struct kly_thread *t, uint64_t top)
 {
 	kly_compiler_fence();
-	*(volatile uint64_t *)&t->top = top;
+	kly_store_relaxed(&t->top, top); /* pairs with the fence of who drops a mapping */
 	kly_compiler_fence();
 }
 
@@ -173,7 +173,7 @@ static inline __attribute__((always_inline)) void kly_emit_usual(uint32_t type, 
 	 */
 	if (KLY_LIKELY(!relaxed))
 		kly_counter_fence();
-	if (KLY_UNLIKELY(*(volatile uint64_t *)&t->top)) {
+	if (KLY_UNLIKELY(kly_load_relaxed(&t->top))) {
 		kly_emit_unusual(type, word, data, len, caller, kly_frame());
 		return;
 	}

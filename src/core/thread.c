@@ -178,7 +178,7 @@ bool kly_threads_in_flight(void)
 
 	for (uint32_t i = 0; i < end; i++)
 		if (kly_load_relaxed(&region->owners[i]) &&
-			*(volatile uint64_t *)&region->threads[i].top)
+			kly_load_relaxed(&region->threads[i].top))
 			return true;
 	return false;
 }
@@ -269,7 +269,7 @@ uint64_t kly_thread_heal(struct kly_thread *t, uintptr_t frame)
 
 	kly_signals_block(&before);
 	const struct stacks stacks = find_stacks();
-	uint64_t top = t->top;
+	uint64_t top = kly_load_relaxed(&t->top);
 
 	while (top && is_gone(&stacks, top, frame)) {
 		uint32_t level = (uint32_t)(top & KLY_TOP_LEVEL) - 1;

@@ -66,9 +66,10 @@ static void seal(const struct kly_stream *s, const struct kly_spot *spot, bool p
 	struct kly_wire_chunk *chunk = kly_stream_chunk(s, spot->chunk);
 	uint64_t room = pass_on ? room_bit(s, spot->end - spot->pos) : 0;
 
-	chunk->used = (spot->pos - chunk_start(s, spot->chunk)) * 8;
-	chunk->events = spot->events;
-	chunk->newest = spot->last;
+	/* Relaxed: who claims or reads a chunk may look while it is sealed; the word tells. */
+	kly_store_relaxed(&chunk->used, (spot->pos - chunk_start(s, spot->chunk)) * 8);
+	kly_store_relaxed(&chunk->events, spot->events);
+	kly_store_relaxed(&chunk->newest, spot->last);
 	/* Release: who sees "full" sees the head; pairs with the acquire in drain.c and in claims. */
 	kly_store_release(&s->words[spot->chunk], room | (spot->last & KLY_CHUNK_TIME));
 }
@@ -347,7 +348,7 @@ static uint32_t claim_oldest(const struct claim *c, uint32_t limit)
 		if (oldest == NO_CHUNK)
 			return NO_CHUNK;
 		const struct kly_wire_chunk *head = kly_stream_chunk(s, oldest);
-		uint32_t events = word ? head->events : 0;
+		uint32_t events = word ? kly_load_relaxed(&head->events) : 0;
 		uint64_t first = kly_load_relaxed(&head->base);
 
 		if (word && !KLY_SWITCH(KLY_NO_HORIZON))

@@ -219,6 +219,20 @@ static void suspend(struct kly_order *order, const struct kly_event *event)
 		memcpy(&automatic, event->data, sizeof(automatic));
 	order->suspended = true;
 	order->full = automatic != 0;
+	order->stopped = event->ticks;
+}
+
+static void resume(struct kly_order *order, const struct kly_event *event)
+{
+	order->suspended = false;
+	order->started = event->ticks;
+}
+
+/* Between a STOP and the next START by its time; also if it comes late, when the START was given. */
+static inline bool is_outside(const struct kly_order *order, const struct kly_event *event)
+{
+	return order->suspended ||
+	       (event->ticks < order->started && event->ticks > order->stopped);
 }
 
 static inline bool passes(struct kly_order *order, const struct kly_event *event)
@@ -229,10 +243,10 @@ static inline bool passes(struct kly_order *order, const struct kly_event *event
 		return false;
 	}
 	if (event->type == KLY_TYPE_START)
-		order->suspended = false;
+		resume(order, event);
 	else if (event->type == KLY_TYPE_STOP)
 		suspend(order, event);
-	else if (KLY_UNLIKELY(order->suspended) && event->type >= KLY_TYPE_UNNAMED) {
+	else if (KLY_UNLIKELY(is_outside(order, event)) && event->type >= KLY_TYPE_UNNAMED) {
 		*(order->full ? &order->dropped_full : &order->dropped_stopped) += 1;
 		return false;
 	}

@@ -86,6 +86,7 @@ struct kly_order {
 	bool suspended;   /* between STOP and START; the owner sets what it is at the beginning */
 
 	bool full;        /* the STOP was automatic: the stream had no room */
+	uint64_t stopped, started; /* times of the last STOP and START given */
 
 	/* events; damaged: runs */
 	uint64_t given, late, dropped_old, dropped_stopped, dropped_full, damaged;

@@ -464,6 +464,23 @@ TEST(user_events_between_stop_and_start_are_dropped)
 	kly_order_fini(&order);
 }
 
+TEST(an_event_from_between_stop_and_start_is_dropped_even_if_it_comes_behind_the_start)
+{
+	static struct fake_run control, late;
+	FAKE(&control, KLY_TYPE_STOP, 10);
+	put_event(&control.built, KLY_TYPE_START, 20);
+	FAKE(&late, KLY_TYPE_UNNAMED, 9, 15, 25);
+	struct kly_order order;
+	kly_order_init(&order, &fake_source, NULL);
+	kly_order_add(&order, &control.run);
+
+	CHECK_STR(times_until(&order, 20), "10 20");
+	kly_order_add(&order, &late.run);
+	CHECK_STR(times_until(&order, UINT64_MAX), "20L 25"); /* 9 was recorded, and is late */
+	CHECK_INT(order.dropped_stopped, 1);
+	kly_order_fini(&order);
+}
+
 TEST(order_may_begin_suspended)
 {
 	static struct fake_run f;
