@@ -13,7 +13,7 @@ struct kly_printer *kly_printer_create(const struct kly_printer_ops *ops)
 	if (!printer)
 		return NULL;
 	printer->ops = ops;
-	printer->minute_ns = UINT64_MAX;
+	printer->minute_ns = -UINT64_C(60000000000); /* a minute before any time */
 	printer->day = -1;
 	kly_out_init(&printer->out, STDOUT_FILENO);
 	kly_out_init(&printer->scratch, -1);

@@ -81,7 +81,7 @@ struct kly_printer {
 	struct kly_print_thread threads[KLY_PRINT_THREADS];
 	size_t name_columns, thread_columns;
 
-	uint64_t minute_ns; /* begin of the minute that `minute` is of; all ones: none yet */
+	uint64_t minute_ns; /* begin of the minute that `minute` is of; a minute before 0: none yet */
 	char minute[24];    /* what a time begins with: "14:03:" */
 
 	/* print-text.c */
