@@ -98,16 +98,18 @@ static void measure(const struct kly_wire_chunk *chunk, uint32_t used, uint32_t 
 	*events = 0;
 	*last = base;
 	for (uint32_t at = sizeof(*chunk); at + sizeof(struct kly_wire_rec) <= used;) {
-		const struct kly_wire_rec *rec = (const void *)((const uint8_t *)chunk + at);
+		const uint8_t *payload = (const uint8_t *)chunk + at + sizeof(struct kly_wire_rec);
+		struct kly_wire_rec rec; /* a copy: the memory may change under it */
 
-		at += kly_rec_size(rec->len);
+		memcpy(&rec, (const uint8_t *)chunk + at, sizeof(rec));
+		at += kly_rec_size(rec.len);
 		if (at > used)
 			return;
-		if (!(rec->type & KLY_REC_NOTE))
+		if (!(rec.type & KLY_REC_NOTE))
 			++*events;
-		else if ((rec->type & KLY_REC_TYPE) == KLY_NOTE_TIME && rec->len == sizeof(base))
-			memcpy(&base, rec + 1, sizeof(base));
-		*last = kly_max(*last, base + rec->delta);
+		else if ((rec.type & KLY_REC_TYPE) == KLY_NOTE_TIME && rec.len == sizeof(base))
+			memcpy(&base, payload, sizeof(base));
+		*last = kly_max(*last, base + rec.delta);
 	}
 }
 
