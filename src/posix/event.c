@@ -1,9 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* The trace point of <trace.h>, and the names of its event types. */
 #include "core/emit.h"
-#include "trace.h"
-
-#include <errno.h>
+#include "posix/names.h"
 
 static __attribute__((noinline)) void emit(
 	uint32_t type, uint64_t word, const void *data, size_t len, const void *caller)
@@ -24,11 +22,5 @@ KLY_API void posix_trace_event(
 KLY_API int posix_trace_eventid_open(
 	const char *restrict event_name, trace_event_id_t *restrict event_id)
 {
-	uint32_t type;
-	int r = kly_process_open_type(event_name, NULL, &type);
-
-	if (r == -ENAMETOOLONG || r == -EINVAL)
-		return -r;
-	*event_id = r < 0 ? KLY_TYPE_UNNAMED : type;
-	return 0;
+	return -kly_names_open(event_name, event_id);
 }
