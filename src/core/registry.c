@@ -148,6 +148,30 @@ static bool find(const struct kly_registry *r, uint32_t from, uint32_t to, const
 	return false;
 }
 
+static bool find_predefined(const char *name, uint32_t *ret_type)
+{
+	for (size_t i = 0; i < KLY_COUNT(predefined); i++) {
+		if (strcmp(predefined[i].name, name) == 0) {
+			*ret_type = predefined[i].type;
+			return true;
+		}
+	}
+	return false;
+}
+
+bool kly_registry_find(const struct kly_registry *r, const char *name, uint32_t *ret_type)
+{
+	size_t len = strnlen(name, KLY_TYPE_NAME_MAX + 1);
+	uint32_t type;
+
+	if (find_predefined(name, ret_type))
+		return true;
+	if (len > KLY_TYPE_NAME_MAX || !find(r, KLY_TYPE_USER, KLY_TYPES_MAX, name, len, &type))
+		return false;
+	*ret_type = type;
+	return true;
+}
+
 int kly_registry_open(const struct kly_registry *r, const char *name, const char *fields,
 	uint32_t *ret_type)
 {
@@ -161,12 +185,8 @@ int kly_registry_open(const struct kly_registry *r, const char *name, const char
 	if (len > KLY_TYPE_NAME_MAX ||
 		strnlen(fields, KLY_TYPE_FIELDS_MAX + 1) > KLY_TYPE_FIELDS_MAX)
 		return -ENAMETOOLONG;
-	for (size_t i = 0; i < KLY_COUNT(predefined); i++) {
-		if (strcmp(predefined[i].name, name) == 0) {
-			*ret_type = predefined[i].type;
-			return 0;
-		}
-	}
+	if (find_predefined(name, ret_type))
+		return 0;
 	for (uint32_t from = KLY_TYPE_USER;; from = type) {
 		if (find(r, from, KLY_TYPES_MAX, name, len, &type)) {
 			*ret_type = type;

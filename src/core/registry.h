@@ -31,6 +31,9 @@ uint64_t kly_registry_id(const struct kly_registry *registry);
 int kly_registry_open(const struct kly_registry *registry, const char *name, const char *fields,
 	uint32_t *ret_type);
 
+/* The number that a name has already; predefined names too. false: it has none. */
+bool kly_registry_find(const struct kly_registry *registry, const char *name, uint32_t *ret_type);
+
 /* Name and fields of a type; they end with a NUL and live as long as the mapping. Both may be
  * NULL. false: there is no such type. */
 bool kly_registry_get(const struct kly_registry *registry, uint32_t type, const char **ret_name,

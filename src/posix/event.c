@@ -1,9 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* The trace point of <trace.h>, and the names of its event types. */
 #include "core/emit.h"
-#include "trace.h"
-
-#include <errno.h>
+#include "posix/names.h"
 
 KLY_API void posix_trace_event(
 	trace_event_id_t event_id, const void *restrict data_ptr, size_t data_len)
@@ -18,11 +16,5 @@ KLY_API void posix_trace_event(
 KLY_API int posix_trace_eventid_open(
 	const char *restrict event_name, trace_event_id_t *restrict event_id)
 {
-	uint32_t type;
-	int r = kly_process_open_type(event_name, NULL, &type);
-
-	if (r == -ENAMETOOLONG || r == -EINVAL)
-		return -r;
-	*event_id = r < 0 ? KLY_TYPE_UNNAMED : type;
-	return 0;
+	return -kly_names_open(event_name, event_id);
 }

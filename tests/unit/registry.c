@@ -45,6 +45,21 @@ TEST(name_and_fields_come_back)
 	kly_registry_unmap(&r);
 }
 
+TEST(a_name_is_found_only_after_it_was_opened)
+{
+	struct kly_registry r = make();
+	uint32_t opened = 0, found = 0;
+
+	CHECK(!kly_registry_find(&r, "queue.put", &found));
+	CHECK_INT(kly_registry_open(&r, "queue.put", NULL, &opened), 0);
+	CHECK(kly_registry_find(&r, "queue.put", &found));
+	CHECK_INT(found, opened);
+	CHECK(!kly_registry_find(&r, "queue.pu", &found));
+	CHECK(kly_registry_find(&r, "posix_trace_stop", &found));
+	CHECK_INT(found, KLY_TYPE_STOP);
+	kly_registry_unmap(&r);
+}
+
 TEST(predefined_types_have_their_fixed_numbers)
 {
 	struct kly_registry r = make();
