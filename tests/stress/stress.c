@@ -92,8 +92,9 @@ TEST(stream_in_the_clock_of_gettime_loses_nothing)
 	(void)unsetenv("KILROY_CLOCK");
 }
 
-/* What is missing is counted, by the cause that this kind of stream has; the rest is right. */
-static void expect_counted(const struct load *load, enum kly_loss cause)
+/* What is missing is counted, by the cause that this kind of stream has; the rest is right. How much
+ * is missing is a matter of speed: where writers are slow, it may be nothing. */
+static void expect_counted(const struct load *load, enum kly_loss cause, uint64_t least)
 {
 	struct verdict v;
 
@@ -104,7 +105,7 @@ static void expect_counted(const struct load *load, enum kly_loss cause)
 	CHECK_INT(v.causal, 0);
 	CHECK_INT(v.misplaced, 0);
 	CHECK_INT(v.unpaired, 0);
-	CHECK(v.lost[cause] > 0);
+	CHECK(v.lost[cause] >= least);
 	CHECK_INT(v.lost_all, v.lost[cause]);
 	CHECK_INT(v.seen + v.lost_all, v.made + (v.starts == 0));
 }
@@ -124,7 +125,7 @@ TEST(slow_reader_of_a_loop_finds_all_losses_counted)
 {
 	for (unsigned writers = 1; writers <= 4; writers *= 2) {
 		const struct load load = lossy(KLY_POLICY_LOOP, writers);
-		expect_counted(&load, KLY_LOSS_OVERWRITTEN);
+		expect_counted(&load, KLY_LOSS_OVERWRITTEN, 0);
 	}
 }
 
@@ -133,21 +134,21 @@ TEST(fast_reader_of_a_loop_finds_all_losses_counted)
 	struct load load = lossy(KLY_POLICY_LOOP, 4);
 	load.pause_us = 100;
 	load.stream.min_bytes = 16 << 10;
-	expect_counted(&load, KLY_LOSS_OVERWRITTEN);
+	expect_counted(&load, KLY_LOSS_OVERWRITTEN, 0);
 }
 
 TEST(slow_reader_in_another_process_finds_all_losses_counted)
 {
 	struct load load = lossy(KLY_POLICY_LOOP, 2);
 	load.other_process = true;
-	expect_counted(&load, KLY_LOSS_OVERWRITTEN);
+	expect_counted(&load, KLY_LOSS_OVERWRITTEN, 0);
 }
 
 TEST(stream_that_fills_up_and_goes_on_counts_all_losses)
 {
 	for (unsigned writers = 1; writers <= 4; writers *= 2) {
 		const struct load load = lossy(KLY_POLICY_UNTIL_FULL, writers);
-		expect_counted(&load, KLY_LOSS_FULL);
+		expect_counted(&load, KLY_LOSS_FULL, 0);
 	}
 }
 
@@ -155,7 +156,7 @@ TEST(stream_that_fills_up_for_good_counts_all_losses)
 {
 	struct load load = lossy(KLY_POLICY_UNTIL_FULL, 3);
 	load.other_process = true; /* cannot restart it */
-	expect_counted(&load, KLY_LOSS_FULL);
+	expect_counted(&load, KLY_LOSS_FULL, 1);
 }
 
 TEST_MAIN()
