@@ -19,6 +19,16 @@
 #include <time.h>
 #include <unistd.h>
 
+/* The sanitizer for threads delivers signals at calls only, so hardly ever inside a trace point, but
+ * there even where they are blocked. */
+#if defined(__SANITIZE_THREAD__)
+#define BED_TSAN true
+#elif defined(__has_feature)
+#define BED_TSAN __has_feature(thread_sanitizer)
+#else
+#define BED_TSAN false
+#endif
+
 struct bed {
 	int fd; /* of the stream's memory, for other mappings */
 	struct kly_stream *stream;

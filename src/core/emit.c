@@ -2,6 +2,12 @@
 /* The general way of an event: any streams, any nesting level, a payload in pieces; see emit.h. */
 #include "core/emit.h"
 
+/* Acquire: NULL only for who will find the state dead, which comes before the stream is taken away. */
+static const struct kly_stream *stream_at(uint32_t place)
+{
+	return kly_load_acquire(&kly_process.streams[place]);
+}
+
 struct target {
 	const struct kly_stream *s;
 	struct kly_writer *w;
@@ -47,12 +53,12 @@ static unsigned mark_all(
 		uint32_t place = (uint32_t)__builtin_ctzll(places);
 		struct kly_writer *w = &t->writers[place];
 
-		if (KLY_UNLIKELY(w->serial + 1 != kly_process.ours.keys[place]) &&
+		if (KLY_UNLIKELY(w->serial + 1 != kly_load_relaxed(&kly_process.ours.keys[place])) &&
 			!kly_thread_attach(t, place))
 			continue;
 		kly_lane_mark(w, level);
 		KLY_POINT(KLY_POINT_MARKED);
-		ret[n++] = (struct target){kly_process.streams[place], w};
+		ret[n++] = (struct target){stream_at(place), w};
 	}
 	return n;
 }
@@ -89,7 +95,7 @@ static void emit_into(struct kly_thread *t, uint32_t level, uint64_t places, uin
 static void lose_too_deep(uint64_t places)
 {
 	for (; places; places &= places - 1) {
-		const struct kly_stream *s = kly_process.streams[__builtin_ctzll(places)];
+		const struct kly_stream *s = stream_at((uint32_t)__builtin_ctzll(places));
 
 		if (s)
 			kly_stream_lost(s, KLY_LOSS_DEPTH, 1);
@@ -98,7 +104,7 @@ static void lose_too_deep(uint64_t places)
 
 static bool must_ask(const struct kly_thread *t, uint64_t word)
 {
-	return !kly_is_registered(t) || !kly_process.ours.alive ||
+	return !kly_is_registered(t) || !kly_load_acquire(&kly_process.ours.alive) ||
 	       (word & (KLY_WORD_KNOWN | KLY_WORD_ASK)) != KLY_WORD_KNOWN;
 }
 
@@ -106,7 +112,7 @@ static bool must_ask(const struct kly_thread *t, uint64_t word)
 static KLY_COLD void put_rest(struct kly_thread *t, uint32_t place, uint32_t type, const void *data,
 	size_t len, const void *caller, uint64_t ticks)
 {
-	const struct target at = {kly_process.streams[place], &t->writers[place]};
+	const struct target at = {stream_at(place), &t->writers[place]};
 	const struct kly_payload payload = {.data = data ? data : "", .len = len};
 
 	if (kly_stream_takes(at.w, type))
@@ -126,7 +132,8 @@ static bool mark_usual(struct kly_thread *t, uint64_t places)
 	for (uint64_t left = places; left; left &= left - 1) {
 		uint32_t place = (uint32_t)__builtin_ctzll(left);
 
-		if (t->writers[place].usual_serial + 1 != kly_process.ours.keys[place])
+		if (t->writers[place].usual_serial + 1 !=
+			kly_load_relaxed(&kly_process.ours.keys[place]))
 			return false;
 	}
 	for (uint64_t left = places; left; left &= left - 1)
@@ -162,7 +169,7 @@ static void emit_several(
 					    : kly_put_usual(t, w, type, data, len, caller, ticks))))
 			put_rest(t, place, type, data, len, caller, ticks);
 		else if (KLY_UNLIKELY(kly_load_relaxed(&w->shared->waiters)))
-			kly_wake(kly_process.streams[place]);
+			kly_wake(stream_at(place));
 	}
 	kly_thread_enter(t, 0);
 }
@@ -198,7 +205,7 @@ KLY_COLD void kly_emit_rest(struct kly_thread *t, uint32_t place, uint64_t what,
 
 KLY_COLD void kly_emit_wake(struct kly_thread *t, uint32_t place)
 {
-	kly_wake(kly_process.streams[place]);
+	kly_wake(stream_at(place));
 	kly_thread_enter(t, 0);
 }
 

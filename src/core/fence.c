@@ -77,6 +77,8 @@ void kly_wake(const struct kly_stream *s)
 {
 	int saved = errno;
 
+	if (!s)
+		return;
 	if (kly_exchange_acq_rel(&s->shared->waiters, 0))
 		(void)syscall(SYS_futex, &s->shared->waiters, FUTEX_WAKE, INT_MAX, NULL, NULL, 0);
 	errno = saved;

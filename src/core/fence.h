@@ -36,7 +36,7 @@ void kly_wait_announce(const struct kly_stream *s);
  * limit. 0 = woken (or not: look), -ETIMEDOUT, -EINTR. Restarted by the kernel after a handler
  * with SA_RESTART if there is no limit. */
 int kly_wait(const struct kly_stream *s, const struct timespec *until);
-/* Wakes sleeping readers. Async-signal-safe; keeps errno. */
+/* Wakes sleeping readers. Async-signal-safe; keeps errno. NULL: taken away, nobody sleeps. */
 void kly_wake(const struct kly_stream *s);
 
 #endif

@@ -18,6 +18,7 @@ enum kly_point {
 	KLY_POINT_CLAIMED,   /* a chunk is claimed, the lane still has its old one */
 	KLY_POINT_SEALED,    /* the old chunk is sealed, the lane not yet flipped */
 	KLY_POINT_FLIPPED,   /* the lane has its new chunk, the slot still names the old position */
+	KLY_POINT_LEAVING,   /* a thread that ends has found a stream to leave */
 };
 
 #ifdef KLY_TEST

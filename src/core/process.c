@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #define GRAVES 16
+#define PATIENCE_NS (10 * 1000 * 1000) /* for threads in flight, when a stream is closed */
 
 struct kly_process kly_process;
 
@@ -29,6 +30,23 @@ void kly_signals_block(sigset_t *ret_before)
 void kly_signals_restore(const sigset_t *before)
 {
 	(void)syscall(SYS_rt_sigprocmask, SIG_SETMASK, before, NULL, sizeof(uint64_t));
+}
+
+/*
+ * Slow paths use mappings without being in flight; who takes one away counts the visitors.
+ * Sequentially consistent against the exchange in drop(): it sees the visitor, or the visitor sees
+ * no mapping. A child begins without any: a visitor cannot fork, for signals are blocked.
+ */
+void kly_process_visit(sigset_t *ret_before)
+{
+	kly_signals_block(ret_before);
+	(void)__atomic_fetch_add(&kly_process.ours.visitors, 1, __ATOMIC_SEQ_CST);
+}
+
+void kly_process_leave(const sigset_t *before)
+{
+	(void)__atomic_fetch_sub(&kly_process.ours.visitors, 1, __ATOMIC_SEQ_CST);
+	kly_signals_restore(before);
 }
 
 static bool map_at(void *where, size_t bytes, int flags, int fd, off_t offset)
@@ -122,6 +140,7 @@ static void on_fork_child(void)
 		}
 	}
 	(void)put_zeroes(kly_process.words, sizeof(kly_process.words));
+	kly_threads_after_fork();
 }
 
 static bool raise_alive(void)
@@ -129,15 +148,23 @@ static bool raise_alive(void)
 	if (!put_zeroes(&kly_process.ours, 4096))
 		return false;
 	(void)madvise(&kly_process.ours, 4096, MADV_WIPEONFORK);
-	kly_process.ours.alive = 1;
+	kly_store_release(&kly_process.ours.alive, 1);
 	return true;
 }
 
-/* The child becomes a process of its own: with no streams, but with its parent's names. */
+/*
+ * The child becomes a process of its own: with no streams, but with its parent's names. By one of its
+ * threads, while the others find that there is nothing to do.
+ */
 static bool renew(void)
 {
+	static uint32_t renewed; /* the process for which this was done */
+	uint32_t pid = (uint32_t)getpid(), seen = kly_load_relaxed(&renewed);
+
 	if (!begun || in_flight())
 		return false; /* too early; or a call of the parent's is still to be finished */
+	if (seen == pid || !kly_cas_acq_rel(&renewed, &seen, pid))
+		return false;
 	(void)put_zeroes(kly_process.words, sizeof(kly_process.words));
 	for (uint32_t place = 1; place <= KLY_STREAMS_MAX; place++) {
 		struct kly_stream *s = kly_process.streams[place];
@@ -148,11 +175,13 @@ static bool renew(void)
 			kly_stream_unmap(s);
 	}
 	(void)munmap(kly_process.block, KLY_BLOCK_WORDS_OFFSET);
-	kly_process.pid = (uint32_t)getpid();
+	kly_process.pid = pid;
 	kly_threads_after_fork();
-	if (make_block() < 0)
+	if (make_block() < 0) {
+		kly_store_relaxed(&renewed, 0);
 		return false;
-	kly_process.ours.alive = 1;
+	}
+	kly_store_release(&kly_process.ours.alive, 1);
 	return true;
 }
 
@@ -225,14 +254,16 @@ static void empty_graves(void)
  * is not in flight will find no mapping; one that is may still use it, and gets zeroes under its
  * feet, which take its stores (N-22).
  */
-void kly_process_drop_place(uint32_t place)
+static void drop(uint32_t place, uint32_t visits_of_mine, uint64_t patience_ns)
 {
 	kly_store_release(&kly_process.ours.keys[place], 0);
 	struct kly_stream *s = kly_exchange_acq_rel(&kly_process.streams[place], NULL);
 
 	if (!s)
 		return;
-	bool idle = kly_fence_threads() && !kly_threads_in_flight();
+	kly_full_fence();
+	bool idle = kly_fence_threads() && kly_threads_settle(patience_ns) &&
+		    kly_load_acquire(&kly_process.ours.visitors) <= visits_of_mine;
 
 	if (idle) {
 		free_mapping(s);
@@ -241,6 +272,11 @@ void kly_process_drop_place(uint32_t place)
 	}
 	(void)put_zeroes((void *)(uintptr_t)s->head, s->total_bytes);
 	bury_later(s);
+}
+
+void kly_process_drop_place(uint32_t place)
+{
+	drop(place, 0, PATIENCE_NS);
 }
 
 /* From here on the stream of the place may be written to. */
@@ -304,7 +340,7 @@ struct kly_stream *kly_process_map_place(uint32_t place)
 	if (kly_load_relaxed(&failed_generation[place]) == generation)
 		return NULL;
 	if (seen)
-		kly_process_drop_place(place);
+		drop(place, 1, 0);
 
 	struct kly_stream *mine = map_stream(id);
 	if (!mine) {
@@ -331,12 +367,15 @@ struct kly_target kly_process_target(void)
 
 void kly_stream_apply_keep(const struct kly_stream *s, const struct kly_registry *r, uint32_t type)
 {
-	const char *keep = s->head->keep, *end = keep + KLY_KEEP_BYTES, *name;
+	char copy[KLY_KEEP_BYTES]; /* the memory may change while it is looked at */
+	const char *keep = copy, *name;
 
+	memcpy(copy, s->head->keep, sizeof(copy));
+	copy[sizeof(copy) - 1] = '\0';
 	if (!*keep || type < KLY_TYPE_UNNAMED || !kly_registry_get(r, type, &name, NULL))
 		return;
-	for (; keep < end && *keep; keep += strnlen(keep, (size_t)(end - keep)) + 1)
-		if (memchr(keep, '\0', (size_t)(end - keep)) && kly_glob_match(keep, name))
+	for (; keep < copy + sizeof(copy) && *keep; keep += strlen(keep) + 1)
+		if (kly_glob_match(keep, name))
 			return;
 	kly_or_acq_rel(&s->shared->filter[type / 64], UINT64_C(1) << type % 64);
 }
@@ -381,7 +420,8 @@ static uint64_t make_known(uint32_t type)
 static void lose_in_all(uint64_t word)
 {
 	for (uint64_t places = word & KLY_WORD_STREAMS; places; places &= places - 1) {
-		const struct kly_stream *s = kly_process.streams[__builtin_ctzll(places)];
+		const struct kly_stream *s =
+			kly_load_acquire(&kly_process.streams[__builtin_ctzll(places)]);
 
 		if (s)
 			kly_stream_lost(s, KLY_LOSS_SLOTS, 1);
@@ -402,7 +442,7 @@ static bool find_self(void)
 
 static uint64_t ask(uint32_t type)
 {
-	if (!kly_process.ours.alive && !renew())
+	if (!kly_load_acquire(&kly_process.ours.alive) && !renew())
 		return 0;
 
 	uint64_t *word = &kly_process.words[type];
@@ -423,9 +463,9 @@ uint64_t kly_process_ask(uint32_t type)
 	int saved = errno;
 	sigset_t before;
 
-	kly_signals_block(&before);
+	kly_process_visit(&before);
 	uint64_t word = ask(type);
-	kly_signals_restore(&before);
+	kly_process_leave(&before);
 	errno = saved;
 	return word;
 }
@@ -435,12 +475,12 @@ int kly_process_open_type(const char *name, const char *fields, uint32_t *ret_ty
 	int saved = errno, r = -EAGAIN;
 	sigset_t before;
 
-	kly_signals_block(&before);
-	if (kly_process.ours.alive || renew())
+	kly_process_visit(&before);
+	if (kly_load_acquire(&kly_process.ours.alive) || renew())
 		r = kly_registry_open(&kly_process.registry, name, fields, ret_type);
 	if (r == 0 && !(kly_load_acquire(&kly_process.words[*ret_type]) & KLY_WORD_KNOWN))
 		(void)make_known(*ret_type);
-	kly_signals_restore(&before);
+	kly_process_leave(&before);
 	errno = saved;
 	return r;
 }
@@ -449,9 +489,9 @@ bool kly_process_ready(void)
 {
 	sigset_t before;
 
-	kly_signals_block(&before);
-	bool ready = kly_process.ours.alive || renew();
-	kly_signals_restore(&before);
+	kly_process_visit(&before);
+	bool ready = kly_load_acquire(&kly_process.ours.alive) || renew();
+	kly_process_leave(&before);
 	return ready;
 }
 

@@ -27,6 +27,7 @@ struct kly_process {
 	_Alignas(4096) struct {
 		uint64_t alive;
 		uint64_t keys[KLY_STREAMS_MAX + 2];
+		uint32_t visitors; /* threads in slow paths, see kly_process_visit() */
 	} ours;
 	/* what a place of the block's table is mapped as; NULL = not mapped. Set before the key,
 	 * taken away after it. */
@@ -74,7 +75,8 @@ struct kly_stream *kly_process_map_place(uint32_t place);
 struct kly_stream *kly_process_new_stream(void);
 void kly_process_put_place(uint32_t place, struct kly_stream *s);
 
-/* Takes a mapping away from all threads, at once or, if one of them is in flight, later. */
+/* Takes a mapping away from all threads, at once or, if one of them stays in flight, later. Not to be
+ * called in a trace point. */
 void kly_process_drop_place(uint32_t place);
 
 /*
@@ -108,5 +110,9 @@ static inline bool kly_stream_filters(const struct kly_stream *s, uint32_t type)
 /* All signals, the C library's own included, so that nothing runs on this thread between. */
 void kly_signals_block(sigset_t *ret_before);
 void kly_signals_restore(const sigset_t *before);
+
+/* The same around what uses mapped streams outside of a trace point: none is unmapped meanwhile. */
+void kly_process_visit(sigset_t *ret_before);
+void kly_process_leave(const sigset_t *before);
 
 #endif

@@ -4,16 +4,20 @@
 
 #include <errno.h>
 #include <pthread.h>
+#include <sched.h>
 #include <signal.h>
 #include <stddef.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/syscall.h>
+#include <time.h>
 #include <unistd.h>
 
 /* pthread_setspecific() does not allocate for the first keys. */
 #define KEYS_WITHOUT_MALLOC 32
+#define ORPHANS_A_LOOK 4 /* states that a new thread checks for a dead owner */
+#define SPINS 200        /* looks at a thread before the processor is given away */
 
 static struct kly_thread nobody;
 __thread struct kly_thread *kly_self __attribute__((tls_model("initial-exec"))) = &nobody;
@@ -21,6 +25,7 @@ __thread struct kly_thread *kly_self __attribute__((tls_model("initial-exec"))) 
 static struct region {
 	uint32_t owners[KLY_THREADS_MAX]; /* tid; 0 = free */
 	uint32_t end;                     /* states above were never taken */
+	uint32_t pid;                     /* whose threads they are */
 	_Alignas(4096) struct kly_thread threads[];
 } *region;
 
@@ -40,12 +45,15 @@ static const uint32_t *find_cpu(void)
 	return (const void *)((const uint8_t *)kly_thread_pointer() + __rseq_offset + RSEQ_CPU_ID);
 }
 
-static void give_up_writers(struct kly_thread *t)
+/* heir: 0, or who gives up for a dead thread: its slots may be others' by now. */
+static void give_up_writers(struct kly_thread *t, uint64_t heir)
 {
 	for (uint32_t place = 1; place <= KLY_STREAMS_MAX; place++) {
 		struct kly_stream *s = kly_load_acquire(&kly_process.streams[place]);
 
 		if (s)
+			KLY_POINT(KLY_POINT_LEAVING);
+		if (s && (!heir || kly_writer_inherit(&t->writers[place], s, heir)))
 			kly_writer_detach(&t->writers[place], s);
 	}
 }
@@ -60,13 +68,13 @@ static void on_thread_end(void *self)
 	struct kly_thread *t = self;
 	sigset_t before;
 
-	if (!kly_process.ours.alive || t != kly_self)
+	if (!kly_load_acquire(&kly_process.ours.alive) || t != kly_self)
 		return;
-	kly_signals_block(&before);
-	give_up_writers(t);
+	kly_process_visit(&before);
+	give_up_writers(t, 0);
 	kly_self = &nobody;
 	kly_store_release(&region->owners[index_of(t)], 0);
-	kly_signals_restore(&before);
+	kly_process_leave(&before);
 }
 
 int kly_threads_begin(void)
@@ -78,6 +86,7 @@ int kly_threads_begin(void)
 	if (p == MAP_FAILED)
 		return -errno;
 	region = p;
+	region->pid = (uint32_t)getpid();
 	key_is_usable = pthread_key_create(&key, on_thread_end) == 0 && key < KEYS_WITHOUT_MALLOC;
 	return 0;
 }
@@ -98,19 +107,22 @@ static bool take_state(uint32_t index, uint32_t tid)
 	if (!kly_cas_acq_rel(owner, &seen, tid))
 		return false;
 	if (seen)
-		give_up_writers(&region->threads[index]);
-	region->threads[index].top = 0;
+		give_up_writers(&region->threads[index], (uint64_t)kly_process.pid << 32 | tid);
+	kly_store_relaxed(&region->threads[index].top, 0);
 	return true;
 }
 
 static int find_state(uint32_t tid, uint32_t *ret)
 {
+	static uint32_t turn; /* relaxed: where the next look begins */
 	uint32_t end = kly_load_acquire(&region->end);
+	uint32_t first = kly_add_relaxed(&turn, ORPHANS_A_LOOK);
 
 	for (uint32_t i = 0; i < end; i++) {
 		uint32_t owner = kly_load_relaxed(&region->owners[i]);
+		bool look = i - first % end < ORPHANS_A_LOOK;
 
-		if ((!owner || owner == tid) && take_state(i, tid)) {
+		if ((!owner || owner == tid || look) && take_state(i, tid)) {
 			*ret = i;
 			return 0;
 		}
@@ -159,28 +171,56 @@ int kly_thread_register(void)
 void kly_threads_after_fork(void)
 {
 	struct kly_thread *t = kly_self;
+	uint32_t pid = (uint32_t)getpid();
 
-	if (!region)
+	if (!region || region->pid == pid)
 		return;
+	region->pid = pid;
 	memset(region->owners, 0, kly_load_relaxed(&region->end) * sizeof(region->owners[0]));
 	if (!kly_is_registered(t))
 		return;
 	uint32_t tid = (uint32_t)syscall(SYS_gettid);
 
 	region->owners[index_of(t)] = tid;
-	t->identity.pid = kly_process.pid;
+	t->identity.pid = pid;
 	t->identity.tid = tid;
 }
 
-bool kly_threads_in_flight(void)
+static uint64_t monotonic_ns(void)
+{
+	struct timespec t;
+
+	(void)clock_gettime(CLOCK_MONOTONIC, &t);
+	return (uint64_t)t.tv_sec * 1000000000 + (uint64_t)t.tv_nsec;
+}
+
+static bool is_in_flight(uint32_t index)
+{
+	return kly_load_relaxed(&region->owners[index]) &&
+	       kly_load_relaxed(&region->threads[index].top);
+}
+
+bool kly_threads_settle(uint64_t patience_ns)
 {
 	uint32_t end = region ? kly_load_acquire(&region->end) : 0;
+	uint64_t deadline = 0;
 
-	for (uint32_t i = 0; i < end; i++)
-		if (kly_load_relaxed(&region->owners[i]) &&
-			kly_load_relaxed(&region->threads[i].top))
-			return true;
-	return false;
+	for (uint32_t i = 0; i < end; i++) {
+		if (patience_ns && &region->threads[i] == kly_self)
+			continue;
+		for (unsigned looks = 0; is_in_flight(i); looks++) {
+			if (!patience_ns)
+				return false;
+			if (looks < SPINS)
+				continue;
+			if (!deadline)
+				deadline = monotonic_ns() + patience_ns;
+			if (monotonic_ns() >= deadline)
+				return false;
+			(void)sched_yield();
+		}
+	}
+	return true;
 }
 
 static bool attach(struct kly_thread *t, uint32_t place)
@@ -255,7 +295,7 @@ static struct stacks find_stacks(void)
 static void heal_level(struct kly_thread *t, uint32_t level)
 {
 	for (uint32_t place = 1; place <= KLY_STREAMS_MAX; place++) {
-		const struct kly_stream *s = kly_process.streams[place];
+		const struct kly_stream *s = kly_load_acquire(&kly_process.streams[place]);
 
 		if (s && t->writers[place].serial == s->serial)
 			kly_lane_heal(&t->writers[place], s, level);

@@ -42,11 +42,14 @@ int kly_threads_begin(void);
 /* Gives the calling thread a state. Signals are blocked. 0, -EAGAIN: all are taken. */
 int kly_thread_register(void);
 
-/* The state, if there is one, of the only thread that a forked child has; forgets all others. */
+/* In a forked child: keeps the state, if there is one, of the calling thread; forgets all others.
+ * Once, by the thread that forked, if it is known: later the child may have more threads. */
 void kly_threads_after_fork(void);
 
-/* Whether some thread is in a trace point; for who takes a mapping away. */
-bool kly_threads_in_flight(void);
+/* Whether each thread but this one has been seen outside of trace points, waiting so long for those
+ * that are not; for who takes a mapping away. Without patience this thread counts too: it may have
+ * interrupted itself. */
+bool kly_threads_settle(uint64_t patience_ns);
 
 /* Attaches to the stream of a place if needed. False: can't; the loss is counted. */
 bool kly_thread_attach(struct kly_thread *t, uint32_t place);

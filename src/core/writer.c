@@ -254,6 +254,18 @@ int kly_writer_attach(struct kly_writer *w, const struct kly_stream *s,
 	return 0;
 }
 
+bool kly_writer_inherit(struct kly_writer *w, const struct kly_stream *s, uint64_t heir)
+{
+	uint64_t owner = (uint64_t)w->thread.pid << 32 | w->thread.tid;
+
+	if (w->serial != s->serial)
+		return false;
+	if (kly_cas_acq_rel(&w->slot->owner, &owner, heir))
+		return true;
+	w->serial = w->usual_serial = 0;
+	return false;
+}
+
 void kly_writer_detach(struct kly_writer *w, const struct kly_stream *s)
 {
 	struct kly_wire_slot *slot = w->slot;

@@ -85,6 +85,10 @@ static_assert(sizeof(struct kly_writer) == 512, "found by a shift");
 int kly_writer_attach(struct kly_writer *w, const struct kly_stream *s,
 	const struct kly_wire_thread *thread);
 
+/* For the writer of a dead thread: its slot becomes the heir's (pid << 32 | tid), to be detached by
+ * it. False: there is none, or somebody has buried it and it is another's. */
+bool kly_writer_inherit(struct kly_writer *w, const struct kly_stream *s, uint64_t heir);
+
 /* Gives the chunks back with the room that is left in them, then the slot. NULL-safe. */
 void kly_writer_detach(struct kly_writer *w, const struct kly_stream *s);
 

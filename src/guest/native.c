@@ -24,7 +24,7 @@ struct kilroy_stream {
 
 static bool is_ours(const struct kilroy_stream *s)
 {
-	return s && kly_process.ours.alive && s->pid == kly_process.pid;
+	return s && kly_load_acquire(&kly_process.ours.alive) && s->pid == kly_process.pid;
 }
 
 static int gather_patterns(const char *const *patterns, char keep[KLY_KEEP_BYTES])

@@ -201,6 +201,47 @@ TEST(ROB_02_forks_while_other_threads_record)
 	bed_close(&b);
 }
 
+/* The first trace points of a child are several at once. */
+static pthread_barrier_t together;
+
+static void *record_together(void *p)
+{
+	(void)pthread_barrier_wait(&together);
+	for (uint64_t i = 0; i < 100; i++)
+		record(i);
+	return p;
+}
+
+static int trace_in_threads(void)
+{
+	pthread_t threads[8];
+
+	(void)pthread_barrier_init(&together, NULL, KLY_COUNT(threads));
+	for (size_t i = 0; i < KLY_COUNT(threads); i++)
+		if (pthread_create(&threads[i], NULL, record_together, NULL) != 0)
+			return 4;
+	for (size_t i = 0; i < KLY_COUNT(threads); i++)
+		(void)pthread_join(threads[i], NULL);
+	return trace_for_oneself();
+}
+
+TEST(N_25_a_child_whose_threads_record_at_once_becomes_one_process)
+{
+	struct bed b;
+
+	open_bed(&b, KLY_POLICY_UNTIL_FULL);
+	record(0);
+	for (uint64_t i = 0; i < bed_times(100, 3000); i++) {
+		pid_t child = fork();
+
+		if (child == 0)
+			_exit(trace_in_threads());
+		CHECK_INT(status_of(child), 0);
+	}
+	CHECK(only_the_parents(&b, 1));
+	bed_close(&b);
+}
+
 static volatile sig_atomic_t children, failures, wanted;
 
 static void fork_in_handler(int signal)

@@ -13,12 +13,6 @@
 #include <pthread.h>
 #include <setjmp.h>
 
-#ifdef __SANITIZE_THREAD__
-#define SIGNALS_WAIT true /* the sanitizer does not deliver them inside a trace point */
-#else
-#define SIGNALS_WAIT false
-#endif
-
 #define CALLS_MAX (1u << 16) /* between two landings */
 #define CALLS_OF_HANDLERS 1000
 #define STACK_BYTES (256u << 10)
@@ -258,7 +252,7 @@ TEST(N_01_jumps_at_random_instants_cost_one_event_each)
 {
 	const uint64_t jumps = bed_times(3000, 100000);
 
-	if (SIGNALS_WAIT)
+	if (BED_TSAN)
 		SKIP("signals do not come inside a trace point under this sanitizer");
 	jump_by_timer(jumps, 0);
 	CHECK_OUTCOME(jumps);
@@ -268,7 +262,7 @@ TEST(N_02_jumps_at_every_step_of_a_call_cost_one_event_each)
 {
 	const uint64_t jumps = bed_times(1000, 10000);
 
-	if (SIGNALS_WAIT)
+	if (BED_TSAN)
 		SKIP("signals do not come inside a trace point under this sanitizer");
 	for (enum kly_point p = KLY_POINT_MARKED; p <= KLY_POINT_FLIPPED; p++) {
 		jump_by_point(p, jumps);
@@ -306,7 +300,7 @@ static bool run_between_stacks(bool below)
 
 TEST(N_02_jumps_from_an_alternate_stack_below_cost_one_event_each)
 {
-	if (SIGNALS_WAIT)
+	if (BED_TSAN)
 		SKIP("signals do not come inside a trace point under this sanitizer");
 	CHECK(run_between_stacks(true));
 	CHECK_OUTCOME(bed_times(1500, 15000));
@@ -314,7 +308,7 @@ TEST(N_02_jumps_from_an_alternate_stack_below_cost_one_event_each)
 
 TEST(N_02_jumps_from_an_alternate_stack_above_cost_one_event_each)
 {
-	if (SIGNALS_WAIT)
+	if (BED_TSAN)
 		SKIP("signals do not come inside a trace point under this sanitizer");
 	CHECK(run_between_stacks(false));
 	CHECK_OUTCOME(bed_times(1500, 15000));
@@ -395,23 +389,25 @@ static void expect_endings(enum ending ending)
 		uint64_t missing = missing_after_endings(ending, threads);
 		kly_point_hook = NULL;
 		uint32_t slots = bed_slots_taken(&j.bed), owned = bed_chunks_taken(&j.bed, true);
+		uint32_t taken = bed_chunks_taken(&j.bed, false);
 		bed_close(&j.bed);
 		CHECK_INT(missing, 0);
 		CHECK(slots <= 2); /* the controller's, and that of another test's thread */
 		CHECK(owned <= 2);
+		CHECK(taken <= 3); /* all was read: nothing but the owned ones and a leftover */
 	}
 }
 
 TEST(N_01_pthread_exit_out_of_a_call_leaves_nothing_behind)
 {
-	if (SIGNALS_WAIT)
+	if (BED_TSAN)
 		SKIP("signals do not come inside a trace point under this sanitizer");
 	expect_endings(BY_EXIT);
 }
 
 TEST(N_01_cancellation_out_of_a_call_leaves_nothing_behind)
 {
-	if (SIGNALS_WAIT)
+	if (BED_TSAN)
 		SKIP("signals do not come inside a trace point under this sanitizer");
 	expect_endings(BY_CANCEL);
 }
@@ -469,7 +465,7 @@ TEST(N_02_the_next_call_from_the_same_depth_wins_the_lane_back)
 
 TEST(lanes_that_are_not_won_back_are_noticed)
 {
-	if (SIGNALS_WAIT)
+	if (BED_TSAN)
 		SKIP("signals do not come inside a trace point under this sanitizer");
 	kly_switches = KLY_NO_HEAL;
 	jump_by_point(KLY_POINT_WRITTEN, 8);
@@ -479,7 +475,7 @@ TEST(lanes_that_are_not_won_back_are_noticed)
 
 TEST(chunk_changes_that_are_not_done_again_are_noticed)
 {
-	if (SIGNALS_WAIT)
+	if (BED_TSAN)
 		SKIP("signals do not come inside a trace point under this sanitizer");
 	kly_switches = KLY_NO_REDO;
 	jump_by_point(KLY_POINT_CLAIMED, 100);

@@ -68,7 +68,7 @@ static _Noreturn void live(int fd, unsigned timer_us)
 	(void)kly_process_open_type("kill.event", NULL, &oracle->type);
 	(void)kly_control_start(&control, NULL);
 	(void)sigaction(SIGUSR1, &action, NULL);
-	if (timer_us)
+	if (timer_us && !BED_TSAN)
 		(void)bed_timer_create(SIGUSR1, timer_us);
 	kly_store_release(&oracle->ready, 1);
 	kly_point_hook = deadly ? die_at : NULL;

@@ -11,7 +11,7 @@ static struct load lossless(unsigned writers)
 	return (struct load){
 		.stream = {.min_bytes = 16 * MIB, .policy = KLY_POLICY_UNTIL_FULL},
 		.writers = writers,
-		.events = bed_times(400000, 12000000) / writers,
+		.events = bed_times(BED_TSAN ? 60000 : 400000, 12000000) / writers,
 		.timer_us = 70 + (unsigned)(bed_seed() % 60),
 		.extra = (unsigned)(bed_seed() % 700),
 		.in_stream = 10000,
@@ -117,6 +117,7 @@ static struct load lossy(enum kly_policy policy, unsigned writers)
 	load.stream = (struct kly_stream_options){
 		.min_bytes = 128 << 10, .max_data = 1024, .policy = policy};
 	load.in_stream = 0;
+	load.events *= BED_TSAN ? 4 : 1; /* enough to fill it */
 	load.pause_us = 300;
 	return load;
 }

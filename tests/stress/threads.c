@@ -15,6 +15,7 @@ struct payload {
 
 static uint32_t type;
 static uint64_t per_thread;
+static bool going_ends;
 
 static void record(uint64_t thread, uint64_t number)
 {
@@ -32,7 +33,8 @@ static void *record_some(void *p)
 
 static void bed_open_or_die(struct bed *b, const struct kly_stream_options *o)
 {
-	(void)kly_process_open_type("threads.event", NULL, &type);
+	if (!type)
+		(void)kly_process_open_type("threads.event", NULL, &type);
 	if (bed_open(b, o) < 0)
 		abort();
 	bed_start(b);
@@ -126,7 +128,103 @@ TEST(N_10_threads_that_end_without_a_word_are_found)
 	CHECK_INT(bed_lost_all(&b), 0);
 	bed_close(&b);
 }
+
+static bool stayers_end;
+
+static void *stay(void *ret_made)
+{
+	uint64_t made = 0;
+
+	while (!kly_load_acquire(&stayers_end)) {
+		record(1000000, made++);
+		bed_sleep_us(100);
+	}
+	*(uint64_t *)ret_made = made;
+	return NULL;
+}
+
+/* States outlive slots here: more threads than there are states, in a few slots. */
+TEST(N_10_what_a_dead_thread_left_is_not_taken_from_its_next_owner)
+{
+	const struct kly_stream_options o = {.min_bytes = 1 << 20, .slot_count = 24,
+		.policy = KLY_POLICY_UNTIL_FULL};
+	uint64_t made[8], seen, expected = 0;
+	pthread_t stayers[8];
+	struct bed b;
+
+	bed_open_or_die(&b, &o);
+	per_thread = 2;
+	seen = run_threads(&b, 100, 8, record_and_vanish);
+	kly_store_release(&stayers_end, false);
+	for (int i = 0; i < 8; i++)
+		pthread_create(&stayers[i], NULL, stay, &made[i]);
+	seen += run_threads(&b, KLY_THREADS_MAX + 500, 8, record_and_vanish);
+	kly_store_release(&stayers_end, true);
+	for (int i = 0; i < 8; i++) {
+		pthread_join(stayers[i], NULL);
+		expected += made[i];
+	}
+	seen += read_all(&b);
+	CHECK_INT(seen, 2 * (100 + KLY_THREADS_MAX + 500) + expected);
+	CHECK_INT(bed_lost_all(&b), 0);
+	CHECK(bed_slots_taken(&b) <= 24);
+	bed_close(&b);
+}
 #endif
+
+/* Threads register, open names and end while the stream that they find is taken away. */
+static void *open_and_record(void *p)
+{
+	char name[64];
+	uint32_t id;
+
+	(void)snprintf(name, sizeof(name), "threads.%u", (unsigned)((uintptr_t)p % 2000));
+	(void)kly_process_open_type(name, NULL, &id);
+	record(0, 0);
+	return NULL;
+}
+
+static void *come_and_go(void *p)
+{
+	for (uintptr_t i = 0; !kly_load_acquire(&going_ends); i += 2) {
+		pthread_t thread;
+
+		if (pthread_create(&thread, NULL, open_and_record, (void *)((uintptr_t)p + i)) != 0)
+			abort();
+		pthread_join(thread, NULL);
+	}
+	return NULL;
+}
+
+static void linger_when_leaving(enum kly_point point)
+{
+	for (int i = 0; point == KLY_POINT_LEAVING && i < 20; i++)
+		sched_yield();
+}
+
+TEST(N_22_streams_come_and_go_under_threads_that_begin_and_end)
+{
+	const struct kly_stream_options o = {.min_bytes = 64 << 10, .slot_count = 64};
+	uint64_t cycles = bed_times(1500, 10000);
+	pthread_t threads[2];
+
+	kly_point_hook = linger_when_leaving;
+	kly_store_release(&going_ends, false);
+	for (uintptr_t i = 0; i < 2; i++)
+		pthread_create(&threads[i], NULL, come_and_go, (void *)i);
+	for (uint64_t i = 0; i < cycles; i++) {
+		struct bed b;
+
+		bed_open_or_die(&b, &o);
+		sched_yield();
+		bed_close(&b);
+	}
+	kly_store_release(&going_ends, true);
+	for (int i = 0; i < 2; i++)
+		pthread_join(threads[i], NULL);
+	kly_point_hook = NULL;
+	CHECK(true); /* nobody died of it */
+}
 
 static pthread_key_t keys[5];
 
@@ -239,6 +337,8 @@ TEST(N_09_2000_threads_that_record_have_3_mappings_more_at_most_than_2000_that_d
 	unsigned without = 0, with = 0;
 	struct bed b;
 
+	if (BED_TSAN)
+		SKIP("the sanitizer maps memory for each thread");
 	(void)kly_process_open_type("threads.event", NULL, &type);
 	with_many_at_once(2000, count_mappings, &without);
 	CHECK_INT(bed_open(&b, &o), 0);
